@@ -1,0 +1,43 @@
+"""Differentially private quantiles of a stream, in constant memory.
+
+>>> import dpfrugal as dpf
+>>> p = dpf.DPFrugal1U(0.5, dpf.PureDP(epsilon=1.0), decimals=1)
+>>> p.update_many(range(1000))
+>>> r = p.release()
+>>> r.items
+1000
+"""
+
+from dpfrugal.dp_frugal import DPFrugal1U
+from dpfrugal.errors import (
+    DPFrugalError,
+    ItemError,
+    ItemTypeError,
+    ParameterError,
+    ParameterTypeError,
+    PrivacyError,
+    TableError,
+)
+from dpfrugal.frugal import Frugal1U
+from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
+from dpfrugal.release import Release
+from dpfrugal.version import __version__
+
+__all__ = [
+    "ZCDP",
+    "ApproxDP",
+    "DPFrugal1U",
+    "DPFrugalError",
+    "Frugal1U",
+    "Guarantee",
+    "ItemError",
+    "ItemTypeError",
+    "ParameterError",
+    "ParameterTypeError",
+    "PrivacyError",
+    "PureDP",
+    "Release",
+    "Sensitivity",
+    "TableError",
+    "__version__",
+]

@@ -1,0 +1,144 @@
+"""DP-Frugal-1U: Frugal-1U whose releases are differentially private (the paper's -L, -G and -ρ).
+
+A replaced item moves an estimate by at most 2 grid steps, for every coin sequence and however long the stream
+goes on (docs/proofs.md, Theorems 1 and 2). A release adds discrete noise for that sensitivity **on the grid**
+and re-anchors the walk on the released value, so each item influences one release only and the whole
+transcript keeps the one guarantee (Theorem 4).
+
+Worked number: ``decimals=3``, ε = 1: noise of scale 2 grid steps, so |noise| < 0.006 in the data's units with
+probability 95%, at every release.
+"""
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from dpfrugal import noise
+from dpfrugal.errors import ParameterError, ParameterTypeError, PrivacyError
+from dpfrugal.frugal import Frugal1U, NanPolicy
+from dpfrugal.grid import LARGEST_ESTIMATE
+from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
+from dpfrugal.release import Release
+
+STEPS_PER_ITEM = 2  # Theorem 2
+
+
+def sensitivity_of(quantiles: int, max_items_per_person: int) -> Sensitivity:
+    """How far the items of one person can move all estimates together (Theorem 2)."""
+    steps = STEPS_PER_ITEM * max_items_per_person
+    return Sensitivity(l1=steps * quantiles, l2_squared=steps**2 * quantiles)
+
+
+class DPFrugal1U:
+    """Private quantiles of a stream, one integer each; releases as often as asked under one guarantee.
+
+    The guarantee (Theorem 4) is for neighbours that differ by one replaced item, or by the at most
+    ``max_items_per_person`` items of one person. The number of items and the release times are public.
+    The start is a public constant: never derive it from the items. Several quantiles share the budget: the
+    guarantee covers all of them together.
+
+    ``update``, ``update_many`` and ``release`` may be called from several threads.
+
+    >>> p = DPFrugal1U(0.5, PureDP(epsilon=1.0), decimals=2, start=20.0)
+    >>> p.update_many([20.5] * 10_000)
+    >>> r = p.release()
+    >>> abs(r.value - 20.5) < 0.5, round(r.alpha(beta=0.05), 4), r.items
+    (True, 0.0599, 10000)
+    >>> p.release() is r
+    True
+    """
+
+    def __init__(
+        self,
+        quantile: float | Sequence[float],
+        guarantee: Guarantee,
+        *,
+        decimals: int = 0,
+        start: float = 0.0,
+        max_items_per_person: int = 1,
+        nan_policy: NanPolicy = "raise",
+        coin_seed: int | None = None,
+    ) -> None:
+        if not isinstance(guarantee, PureDP | ApproxDP | ZCDP):
+            raise ParameterTypeError(f"guarantee must be a PureDP, ApproxDP or ZCDP, not {type(guarantee).__name__}.")
+        if isinstance(max_items_per_person, bool) or not isinstance(max_items_per_person, int | np.integer):
+            raise ParameterTypeError(
+                f"max_items_per_person must be an integer, not {type(max_items_per_person).__name__}."
+            )
+        if not 1 <= max_items_per_person <= 10**9:
+            raise ParameterError(f"max_items_per_person must be between 1 and 10**9; {max_items_per_person} is not.")
+        self._walk = Frugal1U(quantile, decimals=decimals, start=start, nan_policy=nan_policy, coin_seed=coin_seed)
+        self._guarantee = guarantee
+        self._max_items_per_person = int(max_items_per_person)
+        self._sensitivity = sensitivity_of(len(self.quantiles), self._max_items_per_person)
+        guarantee.noise_scale(self._sensitivity)  # what cannot be calibrated is refused here, not at the release
+        self._last: Release | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """The quantiles that are estimated, in the caller's order."""
+        return self._walk.quantiles
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What covers every release of this estimator together."""
+        return self._guarantee
+
+    @property
+    def items(self) -> int:
+        """How many items have been taken in, omitted ones included."""
+        return self._walk.items
+
+    def update(self, item: float) -> None:
+        """Take in one item."""
+        with self._lock:
+            self._walk.update(item)
+
+    def update_many(self, items: Iterable[float] | Any) -> None:
+        """Take in a batch: all of it, or, where any of it is refused, nothing."""
+        with self._lock:
+            self._walk.update_many(items)
+
+    def release(self) -> Release:
+        """A private value for every quantile; the same one again where no item has come since the last."""
+        with self._lock:
+            if self._last is None or self._last.items < self._walk.items:
+                self._last = self._fresh_release()
+            return self._last
+
+    def _fresh_release(self) -> Release:
+        walk = self._walk
+        raw = [int(point) for point in walk._settled()]
+        points = [_on_grid(point) for point in noise.add_noise(raw, self._guarantee, self._sensitivity)]
+        walk._estimates = np.array(points, dtype=np.int64)  # re-anchor: Theorem 4 rests on this line
+        grid = walk._path.grid
+        return Release(
+            values=tuple(grid.value(point) for point in points),
+            quantiles=walk.quantiles,
+            guarantee=self._guarantee,
+            items=walk.items,
+            grid=grid,
+            sensitivity=self._sensitivity,
+            max_items_per_person=self._max_items_per_person,
+        )
+
+    def __repr__(self) -> str:
+        shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)
+        return f"{type(self).__name__}({shown}, {self._guarantee}, items={self.items})"
+
+    def __reduce__(self) -> NoReturn:
+        raise PrivacyError("A private estimator cannot be copied or pickled: the copy could release the same items.")
+
+    def __copy__(self) -> NoReturn:
+        self.__reduce__()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
+        self.__reduce__()
+
+
+def _on_grid(point: int) -> int:
+    """Noise may carry an estimate off the grid's end; it is put back on it (post-processing)."""
+    return min(max(point, -LARGEST_ESTIMATE), LARGEST_ESTIMATE)

@@ -1,0 +1,161 @@
+"""Frugal-1U: a quantile of a stream in one integer (the paper, Algorithm 1). Not private.
+
+Per item one coin, and one step of at most one grid unit: 8 bytes of state per quantile, whatever the length of
+the stream. From a start D grid units away it needs at least D items to arrive; at rest it jitters around the
+quantile with a standard deviation of √(q(1-q)/f) grid units, f being the density there.
+
+Worked number: the 0.99-quantile of normal(50, 2) is 54.65; with ``decimals=3`` the walk from 0 takes about
+55,000 items, and then stays within about ±0.04.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal import coins
+from dpfrugal.errors import ItemError, ParameterError
+from dpfrugal.grid import Grid
+from dpfrugal.guarantees import probability
+from dpfrugal.items import Chunk, chunks, number
+from dpfrugal.walk import Path, advance
+
+NanPolicy = Literal["raise", "omit"]
+
+# Single items wait here until they are worth a batch; every look at the state takes them in first.
+MOST_PENDING: Final = 1 << 10
+# Loading the compiler takes as long as walking this many items in plain Python.
+WORTH_COMPILING: Final = 1 << 13
+
+
+def step(estimate: int, item: float, coin: int, up_from: int, down_from: int) -> int:
+    """One item: the specification that every kernel is held to. docs/proofs.md, Theorem 1, rests on it.
+
+    ``coin >= up_from`` is the paper's ``rand > 1 - q`` and ``coin >= down_from`` its ``rand > q``.
+    """
+    if item > estimate and coin >= up_from:
+        return estimate + 1
+    if item < estimate and coin >= down_from:
+        return estimate - 1
+    return estimate
+
+
+def walk_plainly(estimates: NDArray[np.int64], position: int, chunk: Chunk, path: Path) -> int:
+    """``walk.advance`` in plain Python: the oracle, and the faster way for a handful of items."""
+    absent = 0
+    for i, item in enumerate(chunk.values.tolist()):
+        if item != item or (chunk.missing is not None and chunk.missing[i]):
+            absent += 1  # it moves nothing, but its position's coin is used up all the same
+            continue
+        point, coin = path.grid.index(item), coins.coin(path.key, position + i)
+        for k, (up_from, down_from) in enumerate(path.thresholds):
+            estimates[k] = step(int(estimates[k]), point, coin, up_from, down_from)
+    return absent
+
+
+def quantiles_of(quantile: float | Sequence[float]) -> tuple[float, ...]:
+    """One q or several, each strictly between 0 and 1, no two alike."""
+    several: list[Any] = [quantile] if np.ndim(quantile) == 0 else list(quantile)  # type: ignore[arg-type]
+    if not several:
+        raise ParameterError("quantile must be a number or a sequence of at least one number; it is empty.")
+    checked = tuple(probability("quantile", q) for q in several)
+    if len(set(checked)) < len(checked):
+        raise ParameterError("quantile must not name the same quantile twice.")
+    return checked
+
+
+class Frugal1U:
+    """The paper's algorithm for one quantile, or for several in one pass. **Not private**: see ``DPFrugal1U``.
+
+    Several quantiles share each position's coin; their estimates then never cross (docs/proofs.md, Theorem 3).
+    Not thread-safe. State: one integer per quantile, and the number of items.
+
+    >>> import numpy as np
+    >>> f = Frugal1U(0.5, decimals=1, coin_seed=7)
+    >>> f.update_many(np.full(1000, 12.5))
+    >>> f.update(99)
+    >>> f.estimate, f.items
+    (12.5, 1001)
+    """
+
+    def __init__(
+        self,
+        quantile: float | Sequence[float],
+        *,
+        decimals: int = 0,
+        start: float = 0.0,
+        nan_policy: NanPolicy = "raise",
+        coin_seed: int | None = None,
+    ) -> None:
+        if nan_policy not in ("raise", "omit"):
+            raise ParameterError(f'nan_policy must be "raise" or "omit"; {nan_policy!r} is neither.')
+        self._path = Path(quantiles_of(quantile), Grid(decimals), coins.key_from_seed(coin_seed))
+        self._nan_policy = nan_policy
+        self._estimates = np.full(len(self.quantiles), self._path.grid.start(start), dtype=np.int64)
+        self._position = 0
+        self._pending: list[int | float] = []
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """The quantiles that are estimated, in the caller's order."""
+        return self._path.quantiles
+
+    @property
+    def items(self) -> int:
+        """How many items have been taken in, omitted ones included."""
+        return self._position + len(self._pending)
+
+    @property
+    def estimates(self) -> tuple[float, ...]:
+        """The current estimates in the data's units, in the order of ``quantiles``."""
+        return tuple(self._path.grid.value(int(point)) for point in self._settled())
+
+    @property
+    def estimate(self) -> float:
+        """The current estimate, where only one quantile is estimated."""
+        if len(self.quantiles) != 1:
+            raise ParameterError(f"estimate is for one quantile; there are {len(self.quantiles)}: use estimates.")
+        return self.estimates[0]
+
+    def update(self, item: float) -> None:
+        """Take in one item."""
+        if type(item) is not float or item != item:
+            item = self._admitted(item)
+        self._pending.append(item)
+        if len(self._pending) >= MOST_PENDING:
+            self._settled()
+
+    def update_many(self, items: Iterable[float] | Any) -> None:
+        """Take in a batch: all of it, or, where any of it is refused, nothing."""
+        self._settled()
+        self._take(chunks(items))
+
+    def __repr__(self) -> str:
+        shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)
+        return f"{type(self).__name__}({shown}, decimals={self._path.grid.decimals}, items={self.items})"
+
+    def _admitted(self, item: Any) -> int | float:
+        plain = number(item)
+        if plain != plain and self._nan_policy == "raise":
+            raise ItemError('An item is NaN; clean the data, or use nan_policy="omit".')
+        return plain
+
+    def _settled(self) -> NDArray[np.int64]:
+        """The estimates after every pending item, as grid points."""
+        if self._pending:
+            pending, self._pending = self._pending, []
+            self._take(chunks(pending))
+        return self._estimates
+
+    def _take(self, batch: Iterator[Chunk]) -> None:
+        """Walk on a copy and keep it only if the whole batch is accepted."""
+        estimates, position = self._estimates.copy(), self._position
+        for chunk in batch:
+            small = chunk.values.size * estimates.size < WORTH_COMPILING and "numba" not in sys.modules
+            absent = (walk_plainly if small else advance)(estimates, position, chunk, self._path)
+            if absent and self._nan_policy == "raise":
+                raise ItemError('The batch has NaN or null items; clean the data, or use nan_policy="omit".')
+            position += chunk.values.size
+        self._estimates, self._position = estimates, position

@@ -1,0 +1,161 @@
+"""Items: whatever the caller has, as chunks of plain numpy numbers.
+
+``chunks`` takes lists, numpy arrays of any integer or float type, pandas and polars Series, pyarrow arrays and
+chunked arrays, and any iterable of numbers, and yields one-dimensional contiguous arrays of int64, int32,
+float64 or float32. Arrays that are already so are passed on without a copy; all else is converted at most
+``CHUNK`` items at a time. Nothing here looks at a value except to convert it; messages name types, never items.
+"""
+
+import itertools
+import math
+import numbers
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal.errors import ItemError, ItemTypeError
+
+CHUNK: Final = 1 << 16
+KERNEL_TYPES: Final = tuple(np.dtype(name) for name in ("int64", "int32", "float64", "float32"))
+INT64: Final = np.iinfo(np.int64)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive items: a contiguous array of a kernel type, and where an item is missing (a null)."""
+
+    values: NDArray[Any]
+    missing: NDArray[np.bool_] | None = None
+
+
+def number(item: Any) -> int | float:
+    """One item as a Python int or float; bool, str, None, complex and other objects are refused."""
+    kind = type(item)
+    if kind is float or kind is int:
+        return item  # type: ignore[no-any-return]
+    if isinstance(item, bool | np.bool_):
+        raise ItemTypeError("An item must be a real number, not bool.")
+    if isinstance(item, numbers.Integral):
+        return int(item)
+    if isinstance(item, numbers.Real | Decimal):
+        try:
+            return float(item)
+        except OverflowError:
+            return math.inf if cast(Any, item) > 0 else -math.inf
+        except ValueError:  # Decimal's signalling NaN
+            return math.nan
+    raise ItemTypeError(f"An item must be a real number, not {kind.__name__}.")
+
+
+def chunks(items: Any) -> Iterator[Chunk]:
+    """``items`` in order, as chunks for the kernels."""
+    if isinstance(items, np.ndarray):
+        yield from _of_array(items)
+    elif isinstance(items, str | bytes | bytearray | Mapping):
+        raise ItemTypeError(f"items must be a batch of real numbers, not {type(items).__name__}.")
+    elif isinstance(getattr(items, "dtype", None), np.dtype) and hasattr(items, "to_numpy"):  # pandas on numpy
+        yield from _of_array(np.asarray(items.to_numpy()))
+    elif hasattr(items, "__arrow_c_stream__") or hasattr(items, "__arrow_c_array__"):
+        yield from _of_arrow(items)
+    elif hasattr(items, "__array__") or isinstance(items, memoryview) or hasattr(items, "typecode"):
+        yield from _of_array(np.asarray(items))
+    elif isinstance(items, Iterable):
+        iterator = iter(items)
+        while batch := list(itertools.islice(iterator, CHUNK)):
+            yield from _of_list(batch)
+    else:
+        raise ItemTypeError(f"items must be a batch of real numbers, not {type(items).__name__}; see update for one.")
+
+
+def _of_array(array: NDArray[Any]) -> Iterator[Chunk]:
+    if array.ndim != 1:
+        raise ItemError(f"items must be one-dimensional; this array has {array.ndim} dimensions.")
+    if array.dtype.kind not in "iuf":
+        raise ItemTypeError(f"items must be real numbers; this array holds {array.dtype}.")
+    missing = None
+    if isinstance(array, np.ma.MaskedArray):
+        missing, array = np.ma.getmaskarray(array), array.data
+    plain = array.dtype in KERNEL_TYPES and array.flags.c_contiguous and array.flags.aligned
+    if plain and missing is None:
+        if array.size:
+            yield Chunk(array)
+        return
+    for first in range(0, array.size, CHUNK):
+        part = slice(first, first + CHUNK)
+        yield Chunk(_kernel_typed(array[part]), None if missing is None else np.ascontiguousarray(missing[part]))
+
+
+def _kernel_typed(array: NDArray[Any]) -> NDArray[Any]:
+    """A native, contiguous, aligned copy in a kernel type; integers beyond int64 saturate, as the grid does."""
+    if array.dtype.kind == "f":
+        width: type[np.number[Any]] = np.float32 if array.dtype.itemsize <= 4 else np.float64
+        with np.errstate(over="ignore"):  # a long double beyond float64 is ±inf: above or below everything
+            return np.array(array, dtype=width, order="C")
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8:
+        array = np.minimum(array, np.uint64(INT64.max))
+    narrow = array.dtype.itemsize < 4 or (array.dtype.kind == "i" and array.dtype.itemsize == 4)
+    return np.array(array, dtype=np.int32 if narrow else np.int64, order="C")
+
+
+def _of_list(batch: list[Any]) -> Iterator[Chunk]:
+    kinds = set(map(type, batch))
+    if not kinds <= {int, float}:
+        batch = [number(item) for item in batch]
+        kinds = set(map(type, batch))
+    if kinds == {float}:
+        yield Chunk(np.array(batch, dtype=np.float64))
+    elif kinds == {int}:
+        try:
+            yield Chunk(np.array(batch, dtype=np.int64))
+        except OverflowError:
+            yield Chunk(np.array([min(max(item, INT64.min), INT64.max) for item in batch], dtype=np.int64))
+    else:  # ints stay exact beyond 2^53 only if they do not pass through float
+        for _, run in itertools.groupby(batch, key=type):
+            yield from _of_list(list(run))
+
+
+def _of_arrow(items: Any) -> Iterator[Chunk]:
+    import pyarrow as pa
+
+    if isinstance(items, pa.Array):
+        parts = [items]
+    elif isinstance(items, pa.ChunkedArray):
+        parts = items.chunks
+    elif hasattr(items, "columns"):
+        raise ItemError("items must be one-dimensional; choose one column of the table.")
+    elif hasattr(items, "__arrow_c_stream__"):
+        parts = pa.chunked_array(items).chunks
+    else:
+        parts = [pa.array(items)]
+    for part in parts:
+        yield from _of_arrow_part(part)
+
+
+def _of_arrow_part(part: Any) -> Iterator[Chunk]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = part.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    number_like = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if not (number_like or pa.types.is_null(kind)):
+        raise ItemTypeError(f"items must be real numbers; this Arrow array holds {part.type}.")
+    plain = (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and kind == part.type
+    if plain and part.null_count == 0:
+        yield from _of_array(part.to_numpy(zero_copy_only=True))
+        return
+    for first in range(0, len(part), CHUNK):
+        piece = part.slice(first, CHUNK)
+        missing = pc.is_null(piece).to_numpy(zero_copy_only=False)
+        if pa.types.is_null(kind):
+            values = np.zeros(len(piece), dtype=np.int64)
+        else:
+            target = pa.float64() if pa.types.is_decimal(kind) else kind
+            filled = pc.fill_null(piece.cast(target), pa.scalar(0).cast(target))
+            values = filled.to_numpy(zero_copy_only=False)
+        yield Chunk(_kernel_typed(values), missing if missing.any() else None)

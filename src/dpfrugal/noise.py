@@ -1,0 +1,41 @@
+"""Noise: the only source of it, and the only module that imports OpenDP.
+
+``add_noise`` adds discrete Laplace or discrete Gaussian noise to integers with OpenDP's samplers, which draw
+from the operating system's entropy and cannot be seeded (privacy rule 3). Before a sampler is used for the
+first time, OpenDP's own privacy map for it must report no more than the guarantee promises (privacy rule 4).
+OpenDP is imported at the first release, not before.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, cast
+
+from dpfrugal.errors import PrivacyError
+from dpfrugal.guarantees import Guarantee, Sensitivity
+
+
+def add_noise(values: Sequence[int], guarantee: Guarantee, sensitivity: Sensitivity) -> list[int]:
+    """``values`` plus fresh noise: a release of all of them together is covered by ``guarantee``."""
+    return measurement(guarantee, sensitivity)(list(values))
+
+
+@lru_cache(maxsize=64)
+def measurement(guarantee: Guarantee, sensitivity: Sensitivity) -> Callable[[list[int]], list[int]]:
+    """OpenDP's measurement for a vector of integers, checked against the promise by its own privacy map."""
+    from opendp import prelude
+
+    opendp: Any = prelude  # its functions carry no types
+    opendp.enable_features("contrib")
+    scale = guarantee.noise_scale(sensitivity)
+    integers = opendp.vector_domain(opendp.atom_domain(T="i64"))
+    if guarantee.noise == "laplace":
+        sampler = opendp.m.make_laplace(integers, opendp.l1_distance(T="i64"), scale=scale)
+        reported = sampler.map(sensitivity.l1)
+    else:
+        sampler = opendp.m.make_gaussian(integers, opendp.l2_distance(T="f64"), scale=scale)
+        reported = sampler.map(sensitivity.l2)
+    if not guarantee.covers(reported, sensitivity):
+        raise PrivacyError(
+            f"The noise of scale {scale:g} does not give {guarantee} by OpenDP's privacy map; nothing was released."
+        )
+    return cast(Callable[[list[int]], list[int]], sampler)

@@ -1,0 +1,75 @@
+"""A release: what leaves the private side, with the claim that covers it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dpfrugal.errors import ParameterError
+from dpfrugal.grid import Grid
+from dpfrugal.guarantees import NEIGHBOURS, Guarantee, Sensitivity
+
+SHOWN_BETA = 0.05
+
+
+@dataclass(frozen=True)
+class Release:
+    """Private quantiles, and how far noise may have moved them.
+
+    Everything here is public: the values carry noise, the rest never depended on an item's value.
+    """
+
+    values: tuple[float, ...]
+    quantiles: tuple[float, ...]
+    guarantee: Guarantee
+    items: int
+    grid: Grid
+    sensitivity: Sensitivity
+    max_items_per_person: int = 1
+
+    @property
+    def value(self) -> float:
+        """The private quantile, where only one was asked for."""
+        return self._only(self.values, "value", "values")
+
+    @property
+    def quantile(self) -> float:
+        """q, where only one was asked for."""
+        return self._only(self.quantiles, "quantile", "quantiles")
+
+    def _only(self, several: tuple[float, ...], singular: str, plural: str) -> float:
+        if len(several) != 1:
+            raise ParameterError(f"{singular} is for one quantile; this release has {len(several)}: use {plural}.")
+        return several[0]
+
+    def alpha(self, beta: float, *, exact: bool = False) -> float:
+        """P[|noise| ≥ alpha] ≤ beta for each value, both tails, in the data's units.
+
+        It speaks of the noise only, not of how far the walk has come. The formula is that of continuous noise;
+        ``exact=True`` rounds up to the whole number of grid steps for which it holds of the discrete noise.
+        """
+        return self.guarantee.alpha(beta, self.sensitivity, exact=exact) * self.grid.step
+
+    @property
+    def unit(self) -> str:
+        """Whose change the guarantee hides."""
+        return "item" if self.max_items_per_person == 1 else f"person of ≤ {self.max_items_per_person} items"
+
+    def __str__(self) -> str:
+        places, alpha = self.grid.decimals, self.alpha(SHOWN_BETA)
+        shown = ", ".join(
+            f"q={q:g}: {value:.{places}f} ± {alpha:.{max(places, 1) + 1}g}"
+            for q, value in zip(self.quantiles, self.values, strict=True)
+        )
+        return f"{shown} (noise, {1 - SHOWN_BETA:.0%}), {self.guarantee} per {self.unit}, {self.items:,} items"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: one flat record per release."""
+        return {
+            "quantiles": list(self.quantiles),
+            "values": list(self.values),
+            "alpha": self.alpha(SHOWN_BETA),
+            "beta": SHOWN_BETA,
+            "items": self.items,
+            "guarantee": {type(self.guarantee).__name__: vars(self.guarantee)},
+            "neighbours": NEIGHBOURS,
+            "unit": self.unit,
+        }
