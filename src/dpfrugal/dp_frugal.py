@@ -112,7 +112,8 @@ class DPFrugal1U:
     def _fresh_release(self) -> Release:
         walk = self._walk
         raw = [int(point) for point in walk._settled()]
-        points = [_on_grid(point) for point in noise.add_noise(raw, self._guarantee, self._sensitivity)]
+        noisy = [_on_grid(point) for point in noise.add_noise(raw, self._guarantee, self._sensitivity)]
+        points = _in_order(noisy, self.quantiles)
         walk._estimates = np.array(points, dtype=np.int64)  # re-anchor: Theorem 4 rests on this line
         grid = walk._path.grid
         return Release(
@@ -137,6 +138,13 @@ class DPFrugal1U:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         self.__reduce__()
+
+
+def _in_order(points: list[int], quantiles: tuple[float, ...]) -> list[int]:
+    """The same points, increasing with q: noise may cross them (post-processing; no error grows by it)."""
+    ranks = sorted(range(len(quantiles)), key=quantiles.__getitem__)
+    ordered = dict(zip(ranks, sorted(points), strict=True))
+    return [ordered[k] for k in range(len(points))]
 
 
 def _on_grid(point: int) -> int:

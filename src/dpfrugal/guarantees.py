@@ -154,7 +154,7 @@ class ZCDP(_Gaussian):
         object.__setattr__(self, "rho", positive("rho", self.rho))
 
     def __str__(self) -> str:
-        return f"ρ={self.rho:g}"
+        return f"ρ={self.rho:.4g}"
 
     def noise_scale(self, sensitivity: int | Sensitivity) -> float:
         """σ = sensitivity / √(2ρ), the paper's Definition of the ρ-zCDP Gaussian mechanism, rounded up."""

@@ -62,8 +62,9 @@ class Release:
         return f"{shown} (noise, {1 - SHOWN_BETA:.0%}), {self.guarantee} per {self.unit}, {self.items:,} items"
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: one flat record per release."""
-        return {
+        """For JSON: one record per release; ``quantile`` and ``value`` are there where only one was asked for."""
+        single = {"quantile": self.quantile, "value": self.value} if len(self.values) == 1 else {}
+        return single | {
             "quantiles": list(self.quantiles),
             "values": list(self.values),
             "alpha": self.alpha(SHOWN_BETA),

@@ -1,0 +1,60 @@
+"""The ``dpfrugal`` command: numbers to standard output, everything else to standard error.
+
+Bad input ends in one sentence and exit status 2. Heavy imports happen inside the commands, so ``--help`` is quick.
+"""
+
+import os
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from dpfrugal.cli.demo import demo
+from dpfrugal.cli.plan import plan
+from dpfrugal.cli.quantile import quantile
+from dpfrugal.cli.watch import watch
+from dpfrugal.errors import DPFrugalError
+from dpfrugal.version import __version__
+
+BAD_INPUT = 2
+
+app = typer.Typer(
+    help="Differentially private quantiles of a stream, in constant memory.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(quantile)
+app.command()(watch)
+app.command()(plan)
+app.command()(demo)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dpfrugal {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, help="Show the version.")] = False,
+) -> None:
+    """Differentially private quantiles of a stream, in constant memory."""
+
+
+def main() -> None:
+    """Run the command line and turn every foreseen error into one sentence."""
+    try:
+        app()
+    except DPFrugalError as error:
+        sys.stderr.write(f"dpfrugal: {error}\n")
+        sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+    except BrokenPipeError:
+        # The reader of our output has gone; without this, the interpreter would complain while flushing at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)

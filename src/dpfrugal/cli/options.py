@@ -1,0 +1,83 @@
+"""Options that several commands share, and what they add up to."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpfrugal.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dpfrugal.guarantees import Guarantee
+
+
+class Algorithm(StrEnum):
+    """The estimators that the command line offers."""
+
+    DP_FRUGAL_1U = "dp-frugal-1u"
+
+
+class NanPolicyChoice(StrEnum):
+    """What to do with NaN and null items."""
+
+    RAISE = "raise"
+    OMIT = "omit"
+
+
+class Calibration(StrEnum):
+    """How Gaussian noise is calibrated for (ε, δ)."""
+
+    ANALYTIC = "analytic"
+    CLASSIC = "classic"
+
+
+PRIVACY, ESTIMATOR = "Guarantee", "Estimator"
+
+Quantiles = Annotated[
+    list[float],
+    typer.Option("-q", "--quantile", help="A quantile strictly between 0 and 1; repeat it for several."),
+]
+Epsilon = Annotated[
+    float | None, typer.Option(help="ε of pure DP, or of (ε, δ)-DP with --delta.", rich_help_panel=PRIVACY)
+]
+Delta = Annotated[float | None, typer.Option(help="δ of (ε, δ)-DP.", rich_help_panel=PRIVACY)]
+Rho = Annotated[float | None, typer.Option(help="ρ of zero-concentrated DP.", rich_help_panel=PRIVACY)]
+CalibrationOption = Annotated[
+    Calibration, typer.Option(help="For (ε, δ)-DP: the tight noise, or the paper's.", rich_help_panel=PRIVACY)
+]
+MaxItems = Annotated[
+    int,
+    typer.Option(
+        "--max-items-per-person", help="Protect a person with up to this many items.", rich_help_panel=PRIVACY
+    ),
+]
+Decimals = Annotated[
+    int, typer.Option(help="Decimal places of the grid; one step is 10^-decimals.", rich_help_panel=ESTIMATOR)
+]
+Start = Annotated[
+    float,
+    typer.Option(help="Where the walk starts: a public guess, never a look at the data.", rich_help_panel=ESTIMATOR),
+]
+AlgorithmOption = Annotated[Algorithm, typer.Option(help="The estimator.", rich_help_panel=ESTIMATOR)]
+NanPolicyOption = Annotated[
+    NanPolicyChoice,
+    typer.Option("--nan-policy", help="Refuse NaN and null items, or count them unmoved.", rich_help_panel=ESTIMATOR),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of columns.")]
+
+
+def guarantee_from(
+    epsilon: float | None, delta: float | None, rho: float | None, calibration: Calibration = Calibration.ANALYTIC
+) -> "Guarantee":
+    """--epsilon, --epsilon with --delta, or --rho: there is no default guarantee."""
+    from dpfrugal.guarantees import ZCDP, ApproxDP, PureDP
+
+    if rho is not None:
+        if epsilon is not None or delta is not None:
+            raise ParameterError("Give either --rho, or --epsilon with or without --delta, not both.")
+        return ZCDP(rho=rho)
+    if epsilon is None:
+        raise ParameterError("A guarantee is needed: --epsilon, or --epsilon with --delta, or --rho.")
+    if delta is None:
+        return PureDP(epsilon=epsilon)
+    return ApproxDP(epsilon=epsilon, delta=delta, calibration=calibration.value)

@@ -1,0 +1,78 @@
+"""``dpfrugal plan``: what noise each guarantee costs, before anyone touches data."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from dpfrugal.cli import options as o
+
+
+def plan(
+    epsilon: Annotated[float, typer.Option(help="ε to plan for.")],
+    delta: Annotated[float, typer.Option(help="δ for the guarantees that have one.")] = 1e-6,
+    rho: Annotated[float | None, typer.Option(help="ρ of zCDP; by default the one that implies ε at δ.")] = None,
+    beta: Annotated[float, typer.Option(help="α is exceeded by |noise| with at most this probability.")] = 0.05,
+    quantiles: Annotated[int, typer.Option(help="How many quantiles share the guarantee.", min=1)] = 1,
+    max_items_per_person: o.MaxItems = 1,
+    decimals: o.Decimals = 0,
+    as_json: o.Json = False,
+) -> None:
+    """Noise and α of every guarantee for DP-Frugal-1U, as a table; no data is read.
+
+    Example: dpfrugal plan --epsilon 1 --beta 0.05 --decimals 3
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from dpfrugal.dp_frugal import sensitivity_of
+    from dpfrugal.errors import ParameterError
+    from dpfrugal.grid import Grid
+    from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, rho_for
+
+    if max_items_per_person < 1:
+        raise ParameterError(f"--max-items-per-person must be at least 1; {max_items_per_person} is not.")
+    grid, sensitivity = Grid(decimals), sensitivity_of(quantiles, max_items_per_person)
+    approx = ApproxDP(epsilon=epsilon, delta=delta)
+    zcdp = ZCDP(rho=rho_for(approx.epsilon, approx.delta) if rho is None else rho)
+    rows: list[dict[str, str | float | None]] = []
+
+    def add(name: str, guarantee: Guarantee) -> None:
+        rows.append(
+            {
+                "guarantee": name,
+                "parameters": str(guarantee),
+                "epsilon_at_delta": guarantee.to_approx(delta).epsilon,
+                "noise": guarantee.noise,
+                "scale_in_steps": guarantee.noise_scale(sensitivity),
+                "alpha_in_steps": guarantee.alpha(beta, sensitivity),
+                "alpha": guarantee.alpha(beta, sensitivity) * grid.step,
+            }
+        )
+
+    add("pure, Laplace", PureDP(epsilon=epsilon))
+    add("approx., Gaussian", approx)
+    try:
+        add("approx., classic", ApproxDP(epsilon=epsilon, delta=delta, calibration="classic"))
+    except ParameterError:  # the exact check refuses it for this ε and δ, or for this many numbers at once
+        rows.append({"guarantee": "approx., classic", "parameters": str(approx)})
+    add("zCDP, Gaussian", zcdp)
+    if as_json:
+        typer.echo(json.dumps({"beta": beta, "delta": delta, "decimals": decimals, "rows": rows}, ensure_ascii=False))
+        return
+    many = f"{quantiles} quantiles together, " if quantiles > 1 else ""
+    table = Table(
+        title=f"DP-Frugal-1U: {many}a change of {max_items_per_person} item(s), steps of {grid.step:g}, β = {beta:g}",
+        caption="α: |noise| reaches it with probability at most β. It says nothing of how far the walk has come.",
+    )
+    for title in ("guarantee", "parameters"):
+        table.add_column(title, no_wrap=True)
+    for title in (f"ε at δ={delta:g}", "scale (steps)", "α (steps)", "α (data)"):
+        table.add_column(title, justify="right")
+    for row in rows:
+        if "noise" not in row:
+            table.add_row(str(row["guarantee"]), str(row["parameters"]), "refused", "–", "–", "–")
+            continue
+        figures = [f"{row[key]:.4g}" for key in ("epsilon_at_delta", "scale_in_steps", "alpha_in_steps", "alpha")]
+        table.add_row(str(row["guarantee"]), str(row["parameters"]), *figures)
+    Console(highlight=False).print(table)

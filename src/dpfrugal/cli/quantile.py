@@ -1,0 +1,83 @@
+"""``dpfrugal quantile``: private quantiles of one column of a file, or of numbers on standard input."""
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpfrugal.cli import options as o
+
+if TYPE_CHECKING:
+    from dpfrugal.tables import Column
+
+
+class FormatChoice(StrEnum):
+    """The kinds of file that can be read."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    NDJSON = "ndjson"
+    ARROW = "arrow"
+
+
+def quantile(
+    file: Annotated[str, typer.Argument(help="Parquet, CSV, JSON Lines or Arrow IPC; - for numbers on stdin.")],
+    quantiles: o.Quantiles,
+    column: Annotated[str | None, typer.Option(help="The column; not needed where there is only one.")] = None,
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
+    rho: o.Rho = None,
+    calibration: o.CalibrationOption = o.Calibration.ANALYTIC,
+    max_items_per_person: o.MaxItems = 1,
+    algorithm: o.AlgorithmOption = o.Algorithm.DP_FRUGAL_1U,
+    decimals: o.Decimals = 0,
+    start: o.Start = 0.0,
+    nan_policy: o.NanPolicyOption = o.NanPolicyChoice.RAISE,
+    file_format: Annotated[FormatChoice | None, typer.Option("--format", help="The kind of file.")] = None,
+    as_json: o.Json = False,
+) -> None:
+    """Private quantiles of a column of numbers, in constant memory.
+
+    Prints one line per quantile: q, a tab, the private value. Several quantiles share the one guarantee.
+
+    Example: dpfrugal quantile requests.parquet --column ms -q 0.5 -q 0.99 --epsilon 1 --decimals 3
+    """
+    from dpfrugal.cli.terminal import explain, progress
+    from dpfrugal.dp_frugal import DPFrugal1U
+    from dpfrugal.errors import TableError
+
+    estimator = DPFrugal1U(
+        quantiles,
+        o.guarantee_from(epsilon, delta, rho, calibration),
+        decimals=decimals,
+        start=start,
+        max_items_per_person=max_items_per_person,
+        nan_policy=nan_policy.value,
+    )
+    items = _items(file, column, file_format, omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
+    with progress(items.name, items.total, items.unit) as made:
+        for batch, advance in items.batches:
+            estimator.update_many(batch)
+            made(advance, len(batch))
+    if not estimator.items:
+        raise TableError(f"{file}: there are no items to estimate a quantile of.")
+    release = estimator.release()
+    if as_json:
+        typer.echo(json.dumps(release.to_dict(), ensure_ascii=False))
+    else:
+        for q, value in zip(release.quantiles, release.values, strict=True):
+            typer.echo(f"{q:g}\t{value:.{decimals}f}")
+    explain(release, start)
+
+
+def _items(file: str, column: str | None, file_format: FormatChoice | None, *, omit_bad: bool) -> "Column":
+    from dpfrugal.tables import Column, open_column
+
+    if file == "-":
+        from dpfrugal.lines import numbers
+
+        return Column("standard input", 0, "bytes", numbers(sys.stdin.buffer, omit_bad=omit_bad))
+    return open_column(Path(file), column, file_format.value if file_format else None)

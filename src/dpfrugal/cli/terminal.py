@@ -1,0 +1,72 @@
+"""What a person sees on standard error: notes and progress. Standard output carries numbers only."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from dpfrugal.release import SHOWN_BETA, Release
+
+notes = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class ItemRate(ProgressColumn):
+    """Items per second so far."""
+
+    def render(self, task: Task) -> Text:
+        """Millions per second, or a blank before the first items."""
+        seconds = task.finished_time or task.elapsed
+        items = task.fields.get("items", 0)
+        return Text(f"{items / seconds / 1e6:.1f} M items/s" if seconds and items else "")
+
+
+@contextmanager
+def progress(title: str, total: int | None, unit: Literal["rows", "bytes"]) -> Iterator[Callable[[int, int], None]]:
+    """A bar with rate and time left, if standard error is a terminal; call it with (progress, items)."""
+    amount = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        amount,
+        ItemRate(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
+        task = bar.add_task(title, total=total or None, items=0)
+        seen = 0
+
+        def made(advance: int, items: int) -> None:
+            nonlocal seen
+            seen += items
+            bar.update(task, advance=advance, items=seen)
+
+        yield made
+
+
+def explain(release: Release, start: float) -> None:
+    """What the numbers mean, and a warning where the walk may not have arrived. From public values only."""
+    notes.print(
+        f"± {release.alpha(SHOWN_BETA):.4g} by noise ({1 - SHOWN_BETA:.0%}), {release.guarantee} per {release.unit} "
+        f"(replace-one), {release.items:,} items"
+    )
+    steps = max(abs(value - start) * release.grid.scale for value in release.values)
+    if steps > release.items / 10:
+        notes.print(
+            f"[yellow]note:[/] the walk moves at most one step of {release.grid.step:g} per item and has come "
+            f"{steps:,.0f} steps in {release.items:,} items: it may not have arrived. "
+            "Use a nearer --start or fewer --decimals."
+        )

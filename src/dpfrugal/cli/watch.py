@@ -1,0 +1,148 @@
+"""``dpfrugal watch``: a private quantile of a stream that does not end, period after period, under one guarantee."""
+
+import json
+import queue
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+
+from dpfrugal.cli import options as o
+from dpfrugal.errors import ParameterError, TableError
+
+if TYPE_CHECKING:
+    from dpfrugal.release import Release
+
+SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+BLOCK_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Period:
+    """Public times of release: after so many items, or after so many seconds."""
+
+    items: int | None = None
+    seconds: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "Period":
+        """``100000`` items, or ``10s``, ``500ms``, ``5m``, ``1h``, ``1d``."""
+        match = re.fullmatch(r"(\d[\d_,]*)|(\d+(?:\.\d+)?)(ms|s|m|h|d)", text.strip())
+        if match and match[1] and (items := int(re.sub("[_,]", "", match[1]))):
+            return cls(items=items)
+        if match and match[2] and (seconds := float(match[2]) * SECONDS[match[3]]):
+            return cls(seconds=seconds)
+        raise ParameterError(
+            f"--every must be a number of items, as 100000, or a time, as 10s, 5m or 1h; {text!r} is neither."
+        )
+
+
+def watch(
+    quantiles: o.Quantiles,
+    every: Annotated[str, typer.Option(help="Release after so many items (100000) or so much time (10s, 5m, 1h).")],
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
+    rho: o.Rho = None,
+    calibration: o.CalibrationOption = o.Calibration.ANALYTIC,
+    max_items_per_person: o.MaxItems = 1,
+    algorithm: o.AlgorithmOption = o.Algorithm.DP_FRUGAL_1U,
+    decimals: o.Decimals = 0,
+    start: o.Start = 0.0,
+    nan_policy: o.NanPolicyOption = o.NanPolicyChoice.RAISE,
+    as_json: o.Json = False,
+) -> None:
+    """Watch numbers on standard input, one per line, and print a private release per period.
+
+    Prints the number of items so far, a tab, and the private value of each quantile. All releases together are covered
+    by the one guarantee: each item influences one of them only. Ctrl-C ends it after the last full period; when the
+    input ends, the items since then are released too.
+
+    Example: tail -f latencies.log | dpfrugal watch -q 0.99 --epsilon 1 --every 10s --decimals 1
+    """
+    from dpfrugal.cli.terminal import notes
+    from dpfrugal.dp_frugal import DPFrugal1U
+
+    period = Period.parse(every)
+    estimator = DPFrugal1U(
+        quantiles,
+        o.guarantee_from(epsilon, delta, rho, calibration),
+        decimals=decimals,
+        start=start,
+        max_items_per_person=max_items_per_person,
+        nan_policy=nan_policy.value,
+    )
+
+    def show(release: "Release") -> None:
+        values = "\t".join(f"{value:.{decimals}f}" for value in release.values)
+        line = json.dumps(release.to_dict(), ensure_ascii=False) if as_json else f"{release.items}\t{values}"
+        typer.echo(line)
+        sys.stdout.flush()
+
+    shown_items = 0
+    arrivals = Arrivals(sys.stdin.buffer, omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
+    try:
+        for numbers in arrivals.until_periods(period):
+            if numbers:
+                estimator.update_many(numbers)
+            elif estimator.items:
+                shown_items = estimator.items
+                show(estimator.release())
+        if estimator.items > shown_items:
+            show(estimator.release())
+        if not estimator.items:
+            raise TableError("standard input: there are no items to estimate a quantile of.")
+    except KeyboardInterrupt:
+        if unreleased := estimator.items - shown_items:
+            notes.print(f"Stopped; {unreleased:,} items after the last full period were not released.")
+
+
+class Arrivals:
+    """The numbers of a stream as they arrive, cut at public times."""
+
+    def __init__(self, stream: BinaryIO, *, omit_bad: bool) -> None:
+        from dpfrugal.lines import LineParser
+
+        self._parser = LineParser(omit_bad=omit_bad)
+        self._blocks: queue.Queue[bytes] = queue.Queue(maxsize=64)
+        # A thread reads, so that a period of time can end while the stream is silent.
+        threading.Thread(target=self._read, args=(stream,), daemon=True).start()
+
+    def _read(self, stream: BinaryIO) -> None:
+        block = b"-"
+        while block:
+            try:
+                block = stream.read1(BLOCK_BYTES)  # type: ignore[attr-defined]
+            except (OSError, ValueError):  # the stream was closed under us: it has ended
+                block = b""
+            self._blocks.put(block)
+
+    def until_periods(self, period: Period) -> Iterator[list[float]]:
+        """Lists of numbers in order; an empty list marks the end of a period."""
+        left = period.items or 0
+        deadline = time.monotonic() + (period.seconds or 0)
+        ended = False
+        while not ended:
+            numbers: list[float] = []
+            try:
+                wait = None if period.seconds is None else max(0.0, deadline - time.monotonic())
+                block = self._blocks.get(timeout=wait)
+                ended = not block
+                numbers = self._parser.finish() if ended else self._parser.feed(block)
+            except queue.Empty:
+                pass
+            if period.items:
+                while len(numbers) >= left:
+                    yield from ([part] if (part := numbers[:left]) else [])
+                    yield []
+                    numbers, left = numbers[left:], period.items
+                left -= len(numbers)
+            if numbers:
+                yield numbers
+            if period.seconds is not None and not ended and time.monotonic() >= deadline:
+                yield []
+                deadline += period.seconds

@@ -1,0 +1,107 @@
+"""The kernels equal ``frugal.step`` bit for bit. ``make test`` runs this file with the compiler on and off."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dpfrugal import coins, kernels, walk
+from dpfrugal.frugal import walk_plainly
+from dpfrugal.grid import Grid
+from dpfrugal.items import Chunk
+
+# With the compiler off, numpy warns of the wrapping multiplication that SplitMix64 is made of.
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+
+DTYPES = [np.int64, np.int32, np.float64, np.float32]
+KEYS = st.integers(0, 2**64 - 1)
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> NDArray[np.generic]:
+    """Narrow, wide, far and mixed items, so that blocks are walked, counted, and both by turns."""
+    dtype = draw(st.sampled_from(DTYPES))
+    size = draw(st.integers(0, 300))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    spread = draw(st.sampled_from([0.5, 3.0, 40.0, 70.0, 500.0, 1e6]))
+    items = rng.normal(draw(st.sampled_from([0.0, 5.0, -90.0, 2000.0])), spread, size).astype(dtype)
+    if items.dtype.kind == "f" and size:
+        special = draw(st.lists(st.sampled_from([np.nan, np.inf, -np.inf, 1e300, -1e300, 1e18, -0.0]), max_size=5))
+        with np.errstate(over="ignore"):
+            items[rng.integers(0, size, len(special))] = np.array(special).astype(dtype)
+    elif items.dtype == np.int64 and size:
+        special = draw(st.lists(st.sampled_from([2**63 - 1, -(2**63), 2**62, 10**18]), max_size=5))
+        items[rng.integers(0, size, len(special))] = special
+    return items
+
+
+STARTS = st.sampled_from([0, 7, -100, 2**31, 2**52, 2**53 - 65, 2**53, -(2**53) - 1, 2**62, -(2**62)])
+QUANTILES = st.lists(
+    st.sampled_from([0.001, 0.1, 0.3, 0.5, 0.75, 0.99, 0.999999]), min_size=1, max_size=5, unique=True
+).map(tuple)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    items=streams(),
+    cuts=st.lists(st.integers(0, 300), max_size=4),
+    position=st.integers(0, 200) | st.integers(2**40, 2**40 + 200),
+    quantiles=QUANTILES,
+    decimals=st.sampled_from([0, 0, 1, 3]),
+    start=STARTS,
+    key=KEYS,
+)
+def test_every_cut_of_every_stream_equals_the_step(
+    items: NDArray[np.generic],
+    cuts: list[int],
+    position: int,
+    quantiles: tuple[float, ...],
+    decimals: int,
+    start: int,
+    key: int,
+) -> None:
+    path = walk.Path(quantiles, Grid(decimals), key)
+    expected = np.full(len(quantiles), start, dtype=np.int64)
+    expected_absent = walk_plainly(expected, position, Chunk(items), path)
+    found = np.full(len(quantiles), start, dtype=np.int64)
+    absent, at = 0, 0
+    for end in [*sorted(min(cut, items.size) for cut in cuts), items.size]:
+        absent += walk.advance(found, position + at, Chunk(items[at:end]), path)
+        at = end
+    assert found.tolist() == expected.tolist()
+    assert absent == expected_absent
+
+
+@settings(deadline=None, max_examples=100)
+@given(items=streams(), seed=st.integers(0, 2**32 - 1), quantiles=QUANTILES, decimals=st.sampled_from([0, 2]), key=KEYS)
+def test_missing_items_keep_their_coins(
+    items: NDArray[np.generic], seed: int, quantiles: tuple[float, ...], decimals: int, key: int
+) -> None:
+    path = walk.Path(quantiles, Grid(decimals), key)
+    missing = np.random.default_rng(seed).random(items.size) < 0.3
+    expected = np.zeros(len(quantiles), dtype=np.int64)
+    found = expected.copy()
+    expected_absent = walk_plainly(expected, 5, Chunk(items, missing), path)
+    assert walk.advance(found, 5, Chunk(items, missing), path) == expected_absent
+    assert found.tolist() == expected.tolist()
+
+
+@settings(deadline=None)
+@given(key=KEYS, block=st.integers(0, 2**50))
+@example(key=2**64 - 1, block=0)
+def test_the_kernels_coins_are_the_coins(key: int, block: int) -> None:
+    first = block * coins.BLOCK
+    row = np.empty(coins.BLOCK, dtype=np.uint32)
+    kernels.block_coins(np.uint64(key), first, row)
+    single = [int(kernels.coin(np.uint64(key), first + lane)) for lane in range(coins.BLOCK)]
+    assert row.tolist() == single == [coins.coin(key, first + lane) for lane in range(coins.BLOCK)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_read_only_arrays_are_read(dtype: type) -> None:
+    items = np.arange(200).astype(dtype)
+    items.flags.writeable = False
+    found = np.zeros(1, dtype=np.int64)
+    walk.advance(found, 0, Chunk(items), walk.Path((0.5,), Grid(0), 1))
+    assert found[0] != 0

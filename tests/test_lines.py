@@ -1,0 +1,63 @@
+"""Numbers from text: cut anywhere, reported by line number, never by content."""
+
+import io
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpfrugal.errors import TableError
+from dpfrugal.lines import LONGEST_LINE, LineParser, numbers
+
+
+def parsed(text: bytes, cuts: list[int] | None = None, *, omit_bad: bool = False) -> list[float]:
+    parser = LineParser(omit_bad=omit_bad)
+    edges = [0, *sorted(cuts or []), len(text)]
+    found: list[float] = []
+    for first, last in itertools.pairwise(edges):
+        found += parser.feed(text[first:last])
+    return found + parser.finish()
+
+
+@given(
+    items=st.lists(st.floats(allow_nan=False) | st.integers(-(2**40), 2**40)),
+    cuts=st.lists(st.integers(0, 400), max_size=5),
+    newline=st.sampled_from(["\n", "\r\n", "\n\n", " \n"]),
+)
+def test_where_the_text_is_cut_leaves_no_trace(items: list[float], cuts: list[int], newline: str) -> None:
+    text = newline.join(map(repr, items)).encode()
+    assert parsed(text, [cut for cut in cuts if cut <= len(text)]) == [float(item) for item in items]
+
+
+@pytest.mark.parametrize("bad", [b"4242x", b"4,242", b"4_242", b"0x4242", b"42 42", b"\xff4242", b"4242;", b"null"])
+def test_a_bad_line_is_named_by_its_number_only(bad: bytes) -> None:
+    with pytest.raises(TableError, match="Line 3 is not a number") as error:
+        parsed(b"1\n\n" + bad + b"\n5\n")
+    assert "42" not in str(error.value)
+
+
+def test_a_bad_line_may_count_as_missing() -> None:
+    found = parsed(b"1\noops\n2\n3 4\n", omit_bad=True)
+    assert [number for number in found if not math.isnan(number)] == [1, 2]
+    assert len(found) == 4
+
+
+def test_words_for_infinity_and_nan_are_numbers() -> None:
+    assert parsed(b"inf\n-inf\n") == [math.inf, -math.inf]
+    assert math.isnan(parsed(b"nan\n")[0])
+
+
+def test_an_endless_line_is_refused() -> None:
+    parser = LineParser()
+    assert parser.feed(b"1" * LONGEST_LINE) == []
+    with pytest.raises(TableError, match="longer than"):
+        parser.feed(b"1")
+
+
+def test_a_stream_gives_all_numbers_and_bytes() -> None:
+    text = b"".join(b"%d\n" % k for k in range(400_000)) + b"7"
+    batches = list(numbers(io.BytesIO(text)))
+    assert sum(size for _, size in batches) == len(text)
+    assert [number for batch, _ in batches for number in batch] == [*range(400_000), 7]

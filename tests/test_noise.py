@@ -1,0 +1,108 @@
+"""Noise: its exact distribution, with a power leg; and OpenDP's own privacy map against the promise."""
+
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpfrugal as dpf
+from dpfrugal import noise
+from dpfrugal.errors import PrivacyError
+from dpfrugal.guarantees import Guarantee, Sensitivity
+from tests.statistics import FALSE_ALARM, chi_square_p_value, discrete_gaussian, discrete_laplace
+
+DRAWS = 100_000
+GUARANTEES: list[Guarantee] = [
+    dpf.PureDP(epsilon=1.0),
+    dpf.PureDP(epsilon=0.1),
+    dpf.ApproxDP(epsilon=1.0, delta=1e-6),
+    dpf.ApproxDP(epsilon=1.0, delta=0.04, calibration="classic"),
+    dpf.ZCDP(rho=0.5),
+    dpf.ZCDP(rho=5.0),
+]
+
+
+def law(guarantee: Guarantee, scale: float) -> object:
+    return discrete_laplace(scale) if guarantee.noise == "laplace" else discrete_gaussian(scale)
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=repr)
+def test_noise_has_the_right_distribution_and_a_scale_ten_percent_off_fails(guarantee: Guarantee) -> None:
+    """False alarms: 1e-9 for the first leg. The second leg misses a wrong scale less than once in 10^9 runs too."""
+    sample = np.array(noise.add_noise([0] * DRAWS, guarantee, Sensitivity.of(2)))
+    scale = guarantee.noise_scale(2)
+    assert chi_square_p_value(sample, law(guarantee, scale)) > FALSE_ALARM  # type: ignore[arg-type]
+    for wrong in (scale * 0.9, scale * 1.1):
+        assert chi_square_p_value(sample, law(guarantee, wrong)) < FALSE_ALARM  # type: ignore[arg-type]
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    kind=st.sampled_from(["pure", "approx", "zcdp"]),
+    size=st.floats(1e-3, 50),
+    delta=st.floats(1e-12, 0.5),
+    items=st.integers(1, 50),
+    quantiles=st.integers(1, 10),
+)
+def test_opendps_privacy_map_reports_no_more_than_was_promised(
+    kind: str, size: float, delta: float, items: int, quantiles: int
+) -> None:
+    """``measurement`` raises where the map reports more; the map's figure is also checked here in exact arithmetic."""
+    sensitivity = Sensitivity(2 * items * quantiles, 4 * items**2 * quantiles)
+    guarantee: Guarantee = dpf.PureDP(epsilon=size)
+    if kind == "approx":
+        guarantee = dpf.ApproxDP(epsilon=size, delta=delta)
+    elif kind == "zcdp":
+        guarantee = dpf.ZCDP(rho=size)
+    noise.measurement(guarantee, sensitivity)
+    scale = Fraction(guarantee.noise_scale(sensitivity))
+    if isinstance(guarantee, dpf.PureDP):
+        assert sensitivity.l1 / scale <= Fraction(size)
+    elif isinstance(guarantee, dpf.ZCDP):
+        assert sensitivity.l2_squared / (2 * scale**2) <= Fraction(size)
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=repr)
+def test_too_little_noise_is_refused(guarantee: Guarantee, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check has teeth: one part in a thousand less noise, and no measurement is handed out.
+
+    (The classic calibration is loose, so it takes more to break its promise.)
+    """
+    less = 0.5 if getattr(guarantee, "calibration", "") == "classic" else 0.999
+    right = guarantee.noise_scale(2)
+    monkeypatch.setattr(type(guarantee), "noise_scale", lambda self, sensitivity: right * less)
+    noise.measurement.cache_clear()
+    with pytest.raises(PrivacyError, match="nothing was released"):
+        noise.add_noise([0], guarantee, Sensitivity.of(2))
+    noise.measurement.cache_clear()
+
+
+def test_opendp_is_imported_at_the_first_release_only() -> None:
+    program = (
+        "import sys, dpfrugal as dpf\n"
+        "p = dpf.DPFrugal1U(0.5, dpf.ZCDP(rho=1.0)); p.update_many([1, 2, 3])\n"
+        "assert not {'opendp', 'numba', 'pyarrow'} & set(sys.modules), set(sys.modules)\n"
+        "p.release(); assert 'opendp' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_noise_takes_no_seed() -> None:
+    """Two runs of the same seeded walk differ by noise alone: 40 equal pairs have a chance below 1e-20."""
+
+    def run() -> list[float]:
+        values = []
+        for _ in range(40):
+            p = dpf.DPFrugal1U(0.5, dpf.PureDP(epsilon=0.1), coin_seed=1)
+            p.update_many([0.0] * 10)
+            values.append(p.release().value)
+        return values
+
+    np.random.seed(0)
+    first = run()
+    np.random.seed(0)
+    assert first != run()

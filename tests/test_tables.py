@@ -1,0 +1,207 @@
+"""Files of every kind give the same numbers; damaged ones give one sentence."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from dpfrugal import tables
+from dpfrugal.errors import TableError
+from dpfrugal.tables import open_column
+
+ITEMS = np.random.default_rng(2).normal(100, 30, 300_000).round(3)
+TABLE = pa.table({"id": np.arange(ITEMS.size), "ms": ITEMS, "name": ["x"] * ITEMS.size})
+
+
+def write_parquet(path: Path) -> None:
+    pq.write_table(TABLE, path, row_group_size=70_000)
+
+
+def write_csv(path: Path) -> None:
+    pa.csv.write_csv(TABLE, path)
+
+
+def write_csv_gz(path: Path) -> None:
+    plain = path.with_name("plain.csv")
+    write_csv(plain)
+    path.write_bytes(gzip.compress(plain.read_bytes()))
+
+
+def write_ndjson(path: Path) -> None:
+    path.write_text("".join(json.dumps({"name": "x", "ms": item}) + "\n" for item in ITEMS.tolist()))
+
+
+def write_arrow_file(path: Path) -> None:
+    with pa.ipc.new_file(path, TABLE.schema) as writer:
+        writer.write_table(TABLE, max_chunksize=50_000)
+
+
+def write_arrow_stream(path: Path) -> None:
+    with pa.ipc.new_stream(path, TABLE.schema) as writer:
+        writer.write_table(TABLE, max_chunksize=50_000)
+
+
+WRITERS: dict[str, Callable[[Path], None]] = {
+    "a.parquet": write_parquet,
+    "a.csv": write_csv,
+    "a.csv.gz": write_csv_gz,
+    "a.ndjson": write_ndjson,
+    "a.jsonl": write_ndjson,
+    "a.arrow": write_arrow_file,
+    "a.arrows": write_arrow_stream,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_kind_of_file_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    WRITERS[name](path)
+    column = open_column(path, "ms")
+    batches = list(column.batches)
+    assert np.array_equal(np.concatenate([batch.to_numpy() for batch, _ in batches]), ITEMS)
+    assert max(len(batch) for batch, _ in batches) <= tables.BATCH_ROWS
+    if column.total:
+        assert sum(made for _, made in batches) == column.total
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_missing_column_is_answered_with_those_there_are(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    WRITERS[name](path)
+    for column in ("nope", None):
+        with pytest.raises(TableError, match=r"there are .*name"):
+            open_column(path, column)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.arrows"])
+def test_a_column_that_is_not_numeric_is_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    WRITERS[name](path)
+    with pytest.raises(TableError, match="'name' is not numeric; it holds string"):
+        open_column(path, "name")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.ndjson"])
+def test_a_text_column_that_is_not_numeric_is_refused_at_its_first_line(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    WRITERS[name](path)
+    line = 2 if name == "a.csv" else 1
+    with pytest.raises(TableError, match=f"line {line} has no number in column 'name'"):
+        list(open_column(path, "name").batches)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("keep", [0.9, 0.5, 0.1])
+def test_truncated_files_are_refused_or_end_early_but_never_crash(name: str, keep: float, tmp_path: Path) -> None:
+    path = tmp_path / name
+    WRITERS[name](path)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * keep)])
+    try:
+        rows = sum(len(batch) for batch, _ in open_column(path, "ms").batches)
+    except TableError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - either end is fine, a long message is not
+    else:
+        assert "parquet" not in name
+        assert rows < ITEMS.size
+
+
+def test_damaged_parquet_pages_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    write_parquet(path)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3 : len(data) // 3 + 4000] = bytes(4000)
+    path.write_bytes(data)
+    with pytest.raises(TableError, match="truncated or damaged"):
+        [batch for name in ("ms", "id") for batch in open_column(path, name).batches]
+
+
+BAD_TEXT: dict[str, tuple[str, str, str]] = {
+    "word in csv": ("b.csv", "ms,name\n1,a\n2,b\n4242x,c\n", "line 4 has no number in column 'ms'"),
+    "quoted newline in csv": ("b.csv", 'ms,name\n1,"a\nb"\n4242x,c\n', "line 4 has no number in column 'ms'"),
+    "too many fields": ("b.csv", "ms,name\n1,a\n4242,b,c\n", "line 3 has no number"),
+    "bare numbers": ("b.csv", "1\n2\n4242x\n", "line 3 has no number"),
+    "late in csv": ("b.csv", "ms\n" + "1\n" * 500_000 + "4242x\n", "line 500002 has no number"),
+    "string in ndjson": ("b.ndjson", '{"ms": 1}\n{"ms": "4242"}\n', "line 2 has no number in column 'ms'"),
+    "bool in ndjson": ("b.ndjson", '{"ms": 1}\n{"ms": true}\n', "line 2 has no number in column 'ms'"),
+    "late in ndjson": ("b.ndjson", '{"ms": 1}\n' * 2_000 + '{"ms": "4242"}\n', "line 2001 has no number"),
+    "half a line": ("b.ndjson", '{"ms": 1}\n' * 2_000 + '{"ms": 4242', "line 2001 is no JSON object"),
+    "an array": ("b.json", '[{"ms": 4242}]', "line 1 is no JSON object"),
+    "no json": ("b.json", "ms: 4242", "truncated or damaged"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TEXT)
+def test_bad_text_is_named_by_line_and_not_shown(case: str, tmp_path: Path) -> None:
+    name, text, message = BAD_TEXT[case]
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(TableError, match=message) as error:
+        list(open_column(path, None if case == "bare numbers" else "ms").batches)
+    assert "4242" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("c.csv", "ms\n1\n2.5\n\n4\n", [1, 2.5, 4]),
+        ("c.txt", "1\n2.5\n-3e2\ninf\n", [1, 2.5, -300, np.inf]),
+        ("c.csv", "\ufeffms,b\n1,2\n", [1]),
+        ("c.csv", 'ms,b\n"7","x,y"\n', [7]),
+        ("c.tsv", "b\tms\nx\t5\n", [5]),
+        ("c.ndjson", '{"ms": 1}\n\n{"other": 2, "ms": 2.5}\n', [1, 2.5]),
+    ],
+)
+def test_text_as_people_write_it(name: str, text: str, expected: list[float], tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    found = [batch for batch, _ in open_column(path, None if name == "c.txt" else "ms").batches]
+    assert np.concatenate([batch.to_numpy(zero_copy_only=False) for batch in found]).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: path / "nope.csv", "no such file"),
+        (lambda path: path, "a folder"),
+        (lambda path: written(path / "e.csv", b""), "empty"),
+        (lambda path: written(path / "e.xyz", b"hello"), "--format"),
+        (lambda path: written(path / "e.parquet", b"PAR1 and then nothing"), "no readable Parquet file"),
+        (lambda path: written(path / "e.csv", b"\xff\xfe\x00\x01"), "no readable CSV file"),
+        (lambda path: written(path / "e.arrow", b"ARROW1\0\0"), "no readable Arrow IPC file"),
+    ],
+)
+def test_files_that_cannot_be_read(make: Callable[[Path], Path], message: str, tmp_path: Path) -> None:
+    with pytest.raises(TableError, match=message):
+        list(open_column(make(tmp_path), "ms").batches)
+
+
+def written(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def test_nulls_are_kept_as_nulls(tmp_path: Path) -> None:
+    path = tmp_path / "n.csv"
+    path.write_text("ms,b\n1,x\n,y\nNA,z\n2,x\n")
+    (batch, _), *_rest = open_column(path, "ms").batches
+    assert batch.to_pylist() == [1, None, None, 2]
+
+
+def test_numeric_kinds_that_are_not_plain(tmp_path: Path) -> None:
+    path = tmp_path / "k.parquet"
+    columns: dict[str, Any] = {
+        "decimal": pa.array([1, 2], type=pa.decimal128(10, 3)),
+        "dictionary": pa.array([1.5, 2.5]).dictionary_encode(),
+        "null": pa.nulls(2),
+    }
+    pq.write_table(pa.table(columns), path)
+    for name in columns:
+        assert sum(len(batch) for batch, _ in open_column(path, name).batches) == 2
