@@ -171,6 +171,7 @@ def test_max_items_per_person_multiplies_the_sensitivity() -> None:
     sample = noise_of(lambda: dpf.DPFrugal1U(0.5, ONE, decimals=3, max_items_per_person=4))
     assert chi_square_p_value(sample, discrete_laplace(8.0)) > FALSE_ALARM
     assert chi_square_p_value(sample, discrete_laplace(2.0)) < FALSE_ALARM
+    assert sensitivity_of(1, 1) == Sensitivity.of(2)
     assert sensitivity_of(1, 4) == Sensitivity(8, 64)
     assert sensitivity_of(3, 2) == Sensitivity(12, 48)
 
@@ -200,7 +201,7 @@ def test_what_a_release_says() -> None:
     assert (r.quantile, r.guarantee, r.items) == (0.99, dpf.PureDP(epsilon=2.0), 1_500)
     assert r.alpha(beta=0.05) == pytest.approx(np.log(20) * 0.001)
     assert r.value == pytest.approx(round(r.value, 3), abs=1e-12)
-    for part in ("q=0.99", f"{r.value:.3f} ± 0.002996", "ε=2 per item", "1,500 items"):
+    for part in ("q=0.99", f"{r.value:.3f} ± 0.003 ", "ε=2 per item", "1,500 items"):
         assert part in str(r)
     assert "\n" not in str(r)
     with pytest.raises(AttributeError):

@@ -100,7 +100,7 @@ def test_the_kernels_coins_are_the_coins(key: int, block: int) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_read_only_arrays_are_read(dtype: type) -> None:
-    items = np.arange(200).astype(dtype)
+    items: NDArray[np.generic] = np.arange(200).astype(dtype)
     items.flags.writeable = False
     found = np.zeros(1, dtype=np.int64)
     walk.advance(found, 0, Chunk(items), walk.Path((0.5,), Grid(0), 1))

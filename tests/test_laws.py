@@ -121,7 +121,7 @@ SAME_BATCHES: dict[str, Any] = {
     "reversed": np.array(NUMBERS[::-1])[::-1],
     "read-only": np.frombuffer(np.array(NUMBERS).tobytes(), dtype=np.int64),
     "unaligned": np.frombuffer(b"x" + np.array(NUMBERS).tobytes(), dtype=np.int64, offset=1),
-    "memoryview": memoryview(np.array(NUMBERS)),
+    "memoryview": memoryview(np.array(NUMBERS)),  # type: ignore[arg-type]
     "pandas": pd.Series(NUMBERS),
     "pandas nullable": pd.Series(NUMBERS, dtype="Int32"),
     "pandas arrow": pd.Series(NUMBERS, dtype="int64[pyarrow]"),

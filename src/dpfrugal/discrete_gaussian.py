@@ -1,8 +1,8 @@
 """The discrete Gaussian's exact privacy and tails, from its probability mass function.
 
 The pmf is ``exp(-x² / 2σ²) / Z`` on the integers (Canonne, Kamath, Steinke, arXiv:2004.00010v5, Definition 1).
-Adding it to an integer that a neighbour moves by at most ``shift`` is (ε, δ(ε))-DP with the δ of
-docs/proofs.md, Theorem 6; ``sigma_for`` finds a σ whose δ is at most the one asked for, and has checked it.
+Adding it to an integer that a neighbour moves by at most ``shift`` is (ε, δ)-DP for the δ of docs/proofs.md,
+Theorem 6; ``sigma_for`` finds a σ whose δ is at most the one asked for, and has checked it.
 
 Worked number: shift 2, ε = 1, δ = 0.04 needs σ = 2.8220; the textbook formula gives 5.2475.
 """
@@ -73,7 +73,7 @@ def _mills(x: float) -> float:
 
 
 def continuous_delta(sigma: float, shift: float, epsilon: float) -> float:
-    """δ of the continuous Gaussian mechanism (Balle, Wang, arXiv:1805.06530v2, Theorem 8).
+    """δ of the continuous Gaussian mechanism (Balle, Wang, arXiv:1805.06530v2, Thm. 8).
 
     Written with Mills' ratio: e^ε·φ(b) = φ(a) for a = εσ/Δ - Δ/2σ and b = εσ/Δ + Δ/2σ.
     """

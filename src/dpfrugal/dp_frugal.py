@@ -26,9 +26,10 @@ STEPS_PER_ITEM = 2  # Theorem 2
 
 
 def sensitivity_of(quantiles: int, max_items_per_person: int) -> Sensitivity:
-    """How far the items of one person can move all estimates together (Theorem 2)."""
+    """How far the items of one person can move all estimates of all releases together (Theorems 2 and 4)."""
     steps = STEPS_PER_ITEM * max_items_per_person
-    return Sensitivity(l1=steps * quantiles, l2_squared=steps**2 * quantiles)
+    once = quantiles == 1 and max_items_per_person == 1  # several items may lie in several releases
+    return Sensitivity(l1=steps * quantiles, l2_squared=steps**2 * quantiles, one_number=once)
 
 
 class DPFrugal1U:

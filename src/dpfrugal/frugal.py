@@ -75,7 +75,7 @@ class Frugal1U:
     >>> import numpy as np
     >>> f = Frugal1U(0.5, decimals=1, coin_seed=7)
     >>> f.update_many(np.full(1000, 12.5))
-    >>> f.update(99)
+    >>> f.update(12.5)
     >>> f.estimate, f.items
     (12.5, 1001)
     """

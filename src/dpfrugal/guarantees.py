@@ -42,24 +42,24 @@ def probability(name: str, value: float) -> float:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How far a neighbour can move a vector of integers: in L1, and in squared L2."""
+    """How far a neighbour can move all released integers together: in L1, and in squared L2.
+
+    ``one_number`` says that a neighbour moves one number of one release only. Then the exact δ of Theorem 6
+    applies; otherwise (several quantiles, or a person's items in several releases) zCDP composes them.
+    """
 
     l1: int
     l2_squared: int
+    one_number: bool = False
 
     @classmethod
     def of(cls, sensitivity: "int | Sensitivity") -> "Sensitivity":
-        """An integer is the sensitivity of a single number."""
+        """An integer is the sensitivity of one number in one release."""
         if isinstance(sensitivity, Sensitivity):
             return sensitivity
         if isinstance(sensitivity, bool) or not isinstance(sensitivity, int) or sensitivity < 1:
             raise ParameterError(f"sensitivity must be an integer of at least 1; {sensitivity!r} is not.")
-        return cls(sensitivity, sensitivity**2)
-
-    @property
-    def single(self) -> bool:
-        """Only one number moves: then its L1 and L2 distances are the same."""
-        return self.l1**2 == self.l2_squared
+        return cls(sensitivity, sensitivity**2, one_number=True)
 
     @property
     def l2(self) -> float:
@@ -161,7 +161,7 @@ class ZCDP(_Gaussian):
         return Sensitivity.of(sensitivity).l2 / math.sqrt(2 * self.rho) * MAP_ROUNDING
 
     def to_approx(self, delta: float) -> "ApproxDP":
-        """The (ε, δ) that ρ-zCDP implies (arXiv:2004.00010v5, Proposition 7 with Corollary 13).
+        """The (ε, δ) that ρ-zCDP implies (Canonne, Kamath, Steinke, arXiv:2004.00010v5, Section 2.3).
 
         ε = min over a > 1 of aρ + (ln(1/δ) + (a-1)·ln(1-1/a) - ln a) / (a-1). Every a is sound, so an
         imperfect minimum costs a little ε and nothing else.
@@ -208,7 +208,7 @@ class ApproxDP(_Gaussian):
         return f"ε={self.epsilon:g}, δ={self.delta:g}"
 
     def noise_scale(self, sensitivity: int | Sensitivity) -> float:
-        """σ: exact for a single number, through zCDP for several at once."""
+        """σ: exact where a neighbour moves one number once, through zCDP where it may move several."""
         sensitivity = Sensitivity.of(sensitivity)
         if self.calibration == "analytic":
             return _analytic_sigma(self.epsilon, self.delta, sensitivity)
@@ -240,7 +240,7 @@ class ApproxDP(_Gaussian):
         return self._holds(sensitivity.l2 / math.sqrt(2 * reported), sensitivity)
 
     def _holds(self, sigma: float, sensitivity: Sensitivity) -> bool:
-        if sensitivity.single and sigma <= 2 * discrete_gaussian.LARGEST_EXACT_SIGMA:
+        if sensitivity.one_number and sigma <= 2 * discrete_gaussian.LARGEST_EXACT_SIGMA:
             return discrete_gaussian.delta(sigma, sensitivity.l1, self.epsilon) <= self.delta
         return _epsilon_of_zcdp(sensitivity.l2_squared / (2 * sigma * sigma), self.delta) <= self.epsilon
 
@@ -267,7 +267,7 @@ def _epsilon_of_zcdp(rho: float, delta: float) -> float:
 
 @lru_cache(maxsize=256)
 def _analytic_sigma(epsilon: float, delta: float, sensitivity: Sensitivity) -> float:
-    sigma = discrete_gaussian.sigma_for(epsilon, delta, sensitivity.l1) if sensitivity.single else None
+    sigma = discrete_gaussian.sigma_for(epsilon, delta, sensitivity.l1) if sensitivity.one_number else None
     if sigma is None:
         sigma = sensitivity.l2 / math.sqrt(2 * rho_for(epsilon, delta))
     return sigma * MAP_ROUNDING

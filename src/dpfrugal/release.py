@@ -54,9 +54,9 @@ class Release:
         return "item" if self.max_items_per_person == 1 else f"person of ≤ {self.max_items_per_person} items"
 
     def __str__(self) -> str:
-        places, alpha = self.grid.decimals, self.alpha(SHOWN_BETA)
+        alpha = f"{self.alpha(SHOWN_BETA):.2g}"
         shown = ", ".join(
-            f"q={q:g}: {value:.{places}f} ± {alpha:.{max(places, 1) + 1}g}"
+            f"q={q:g}: {value:.{self.grid.decimals}f} ± {alpha}"
             for q, value in zip(self.quantiles, self.values, strict=True)
         )
         return f"{shown} (noise, {1 - SHOWN_BETA:.0%}), {self.guarantee} per {self.unit}, {self.items:,} items"

@@ -48,7 +48,7 @@ def options(
 def main() -> None:
     """Run the command line and turn every foreseen error into one sentence."""
     try:
-        app()
+        app(prog_name="dpfrugal")
     except DPFrugalError as error:
         sys.stderr.write(f"dpfrugal: {error}\n")
         sys.exit(BAD_INPUT)

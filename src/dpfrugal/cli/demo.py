@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpfrugal.release import Release
 
 QUANTILES = (0.5, 0.9, 0.99)
-DECIMALS = 2  # a finer grid would jitter less and take longer to arrive
+DECIMALS = 3  # a coarser grid would arrive earlier and jitter more
 RELEASES = 100
 MOST_ITEMS = 200_000_000
 
@@ -45,17 +45,17 @@ def demo(
     latencies = generated_latencies(items, seed)
     releases: list[Release] = []
     with progress("private p50, p90, p99", items, "rows") as made:
-        for batch in np.array_split(latencies, RELEASES):
+        for batch in np.split(latencies, release_times(items)[:-1]):
             estimator.update_many(batch)
             releases.append(estimator.release())
             made(batch.size, batch.size)
     last = releases[-1]
     exact = exact_quantiles(latencies)
-    table = Table(title=f"{items:,} latencies (ms); {RELEASES} releases under {last.guarantee} in all")
+    table = Table(title=f"{items:,} latencies (ms); {len(releases)} releases under {last.guarantee} in all")
     for title in ("quantile", "private", "exact", "error", "α of the noise (95%)"):
         table.add_column(title, justify="right")
     for q, private, true in zip(QUANTILES, last.values, exact, strict=True):
-        figures = (f"{private:.2f}", f"{true:.2f}", f"{private / true - 1:+.2%}", f"± {last.alpha(0.05):.2f}")
+        figures = (f"{private:.3f}", f"{true:.3f}", f"{private / true - 1:+.2%}", f"± {last.alpha(0.05):.3f}")
         table.add_row(f"p{100 * q:g}", *figures)
     Console(highlight=False).print(table)
     picture = output / "convergence.png"
@@ -74,6 +74,13 @@ def generated_latencies(items: int, seed: int) -> "NDArray[np.float64]":
     return 40.0 * np.random.default_rng(seed).lognormal(0.0, 0.5, items)
 
 
+def release_times(items: int) -> "NDArray[np.int64]":
+    """Public times, denser at the start, where the walk is still on its way."""
+    import numpy as np
+
+    return np.unique(np.geomspace(min(1_000, items), items, RELEASES).round().astype(np.int64))
+
+
 def exact_quantiles(latencies: "NDArray[np.float64]") -> list[float]:
     """The lower quantiles by the paper's definition: rank ⌊1 + q(n - 1)⌋ of the sorted items."""
     import numpy as np
@@ -90,15 +97,16 @@ def draw(releases: "list[Release]", exact: list[float], picture: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    counts = [release.items / 1e6 for release in releases]
+    counts = [release.items for release in releases]
     for k, (q, true) in enumerate(zip(QUANTILES, exact, strict=True)):
         axes.axhline(true, color=f"C{k}", linewidth=1, linestyle="--")
         axes.plot(counts, [release.values[k] for release in releases], color=f"C{k}", marker=".", label=f"p{100 * q:g}")
     axes.plot([], [], color="grey", linewidth=1, linestyle="--", label="exact, whole stream")
-    axes.set_xlabel("items (millions)")
+    axes.set_xscale("log")
+    axes.set_xlabel("items")
     axes.set_ylabel("latency (ms)")
     axes.set_ylim(bottom=0)
     axes.set_title(f"DP-Frugal-1U: {len(releases)} private releases, {releases[-1].guarantee} for all of them together")
-    axes.legend(loc="center right")
+    axes.legend(loc="upper left", framealpha=1)
     figure.savefig(picture, dpi=150)
     plt.close(figure)
