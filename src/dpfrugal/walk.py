@@ -17,6 +17,9 @@ from dpfrugal.items import CHUNK, Chunk
 
 # Up to here a float holds every integer, so an estimate may be compared as one.
 EXACT_AS_FLOAT: Final = 1 << 53
+# What a kernel may be given at once: estimates no farther apart, and no more items, than its 32-bit offsets bear.
+WIDEST_SPREAD: Final = 1 << 30
+LONGEST_LEG: Final = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -48,25 +51,49 @@ def advance(estimates: NDArray[np.int64], position: int, chunk: Chunk, path: Pat
     from dpfrugal import kernels
 
     values, missing = chunk.values, chunk.missing
-    steered = (estimates, path.up_from, path.down_from, np.uint64(path.key))
     floats = values.dtype.kind == "f"
     exact = not floats or int(np.abs(estimates).max()) + values.size < EXACT_AS_FLOAT
     if missing is None and exact and (floats or path.grid.scale == 1):
-        scale = float(path.grid.scale) if floats else None
-        return int(kernels.walk(read_only(values), scale, *steered, position))
+        scale = np.float64(path.grid.scale) if floats else None
+        return walk_together(estimates, position, values, scale, path)
     absent_items = 0
     for first in range(0, values.size, CHUNK):
         part = values[first : first + CHUNK]
         absent = np.isnan(part) if floats else np.zeros(part.size, dtype=np.bool_)
         if missing is not None:
             absent |= missing[first : first + CHUNK]
-        points = read_only(path.grid.indices(part))
+        points = path.grid.indices(part)
         if absent.any():
             absent_items += int(absent.sum())
-            kernels.walk_singly(points, absent, None, *steered, position + first)
+            steered = (estimates, path.up_from, path.down_from, np.uint64(path.key), position + first)
+            with np.errstate(over="ignore"):
+                kernels.walk_singly(read_only(points), absent, None, *steered)
         else:
-            kernels.walk(points, None, *steered, position + first)
+            walk_together(estimates, position + first, points, None, path)
     return absent_items
+
+
+def walk_together(
+    estimates: NDArray[np.int64], position: int, items: NDArray[Any], scale: np.float64 | None, path: Path
+) -> int:
+    """Move ``estimates`` past ``items`` in one pass, or one by one where they are too far apart; count the NaNs."""
+    from dpfrugal import kernels
+
+    nans = 0
+    for first in range(0, items.size, LONGEST_LEG):
+        leg = read_only(items[first : first + LONGEST_LEG])
+        together = int(estimates.max()) - int(estimates.min()) <= WIDEST_SPREAD
+        parties = [slice(None)] if together else [slice(k, k + 1) for k in range(estimates.size)]
+        # Without the compiler (NUMBA_DISABLE_JIT) the coins' arithmetic is numpy's, which warns when it wraps.
+        with np.errstate(over="ignore"):
+            counts = [
+                kernels.walk(
+                    leg, scale, estimates[k], path.up_from[k], path.down_from[k], np.uint64(path.key), position + first
+                )
+                for k in parties
+            ]
+        nans += int(counts[0])
+    return nans
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
