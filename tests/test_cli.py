@@ -115,7 +115,7 @@ def test_a_walk_that_cannot_have_arrived_is_pointed_out(parquet: Path) -> None:
 def test_bad_files_end_in_a_sentence(parquet: Path, tmp_path: Path) -> None:
     ask = ("-q", 0.5, "--epsilon", 1)
     assert "no such file" in refused("quantile", tmp_path / "nope.parquet", *ask)
-    assert "there are ms, endpoint" in refused("quantile", parquet, "--column", "nope", *ask)
+    assert "there are 'ms', 'endpoint'" in refused("quantile", parquet, "--column", "nope", *ask)
     assert "not numeric" in refused("quantile", parquet, "--column", "endpoint", *ask)
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(parquet.read_bytes()[:-1000])
@@ -130,7 +130,7 @@ def test_bad_files_end_in_a_sentence(parquet: Path, tmp_path: Path) -> None:
     assert "no items" in refused("quantile", header, *ask)
     holes = tmp_path / "holes.csv"
     holes.write_text("ms,b\n1,x\n,y\n")
-    assert "nan_policy" in refused("quantile", holes, "--column", "ms", *ask)
+    assert "--nan-policy omit" in refused("quantile", holes, "--column", "ms", *ask)
     assert run("quantile", holes, "--column", "ms", *ask, "--nan-policy", "omit").returncode == 0
 
 
@@ -143,9 +143,13 @@ def test_bad_files_end_in_a_sentence(parquet: Path, tmp_path: Path) -> None:
         (["-q", "0.5", "--epsilon", "nan"], "epsilon"),
         (["-q", "0.5", "--epsilon", "1", "--delta", "2"], "delta"),
         (["-q", "0.5", "--epsilon", "1", "--rho", "1"], "--rho"),
+        (["-q", "0.5", "--delta", "1e-6"], "--delta needs --epsilon"),
+        (["-q", "0", "--epsilon", "1"], "strictly between 0 and 1"),
+        (["-q", "0.5", "--epsilon", "1", "--column", "ms"], "for files"),
+        (["-q", "0.5", "--epsilon", "1", "--format", "csv"], "for files"),
         (["-q", "0.5", "--rho", "-1"], "rho"),
         (["-q", "0.5", "--epsilon", "1", "--decimals", "99"], "decimals"),
-        (["-q", "0.5", "--epsilon", "20", "--delta", "1e-6", "--calibration", "classic"], "analytic"),
+        (["-q", "0.5", "--epsilon", "20", "--delta", "1e-6", "--calibration", "classic"], "--calibration analytic"),
         (["-q", "0.5", "--epsilon", "1", "--algorithm", "magic"], "algorithm"),
         (["--epsilon", "1"], "quantile"),
         (["-q", "x", "--epsilon", "1"], "valid"),
@@ -183,6 +187,31 @@ def test_watch_keeps_going_over_bad_lines_if_told_so() -> None:
     assert done.stdout.startswith("100\t")
 
 
+def test_watch_prints_what_was_due_before_a_bad_line() -> None:
+    done = run("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, text="5\n" * 230 + "secret\n" + "5\n" * 100)
+    assert done.returncode == 2
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["100", "200"]
+    assert "Line 231" in done.stderr
+    assert "secret" not in done.stderr
+
+
+def test_output_that_cannot_be_written_is_a_sentence() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no full device")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "plan", "--epsilon", "1"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "could not be written" in done.stderr
+
+
+def test_a_terminal_that_knows_no_greek_is_no_error() -> None:
+    done = run("plan", "--epsilon", 1, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0, done.stderr
+
+
 def watching(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*COMMAND, "watch", "-q", "0.5", "--epsilon", "1", *arguments],
@@ -194,6 +223,7 @@ def watching(*arguments: str) -> subprocess.Popen[str]:
 
 
 def test_watch_ends_cleanly_on_ctrl_c_after_the_last_full_period() -> None:
+    """The stream stays open and silent meanwhile, as ``tail -f`` keeps it."""
     process = watching("--every", "100")
     assert process.stdin is not None
     assert process.stdout is not None
@@ -202,12 +232,22 @@ def test_watch_ends_cleanly_on_ctrl_c_after_the_last_full_period() -> None:
     shown = [process.stdout.readline() for _ in range(2)]
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 0
     rest, errors = process.communicate(timeout=30)
     assert [line.split("\t")[0] for line in shown] == ["100", "200"]
     assert rest == ""
-    assert process.returncode == 0
-    assert "50 items after the last full period were not released" in errors
-    assert "Traceback" not in errors
+    assert errors.splitlines() == ["Stopped; 50 items after the last full period were not released."]
+
+
+def test_watch_ends_on_a_bad_line_while_the_stream_stays_open() -> None:
+    process = watching("--every", "100")
+    assert process.stdin is not None
+    process.stdin.write("7\nsecret\n")
+    process.stdin.flush()
+    assert process.wait(timeout=30) == 2
+    _, errors = process.communicate(timeout=30)
+    assert len(errors.splitlines()) == 1
+    assert "Line 2" in errors
 
 
 def test_watch_releases_by_the_clock_while_the_stream_is_silent() -> None:
@@ -218,6 +258,7 @@ def test_watch_releases_by_the_clock_while_the_stream_is_silent() -> None:
     process.stdin.flush()
     first, second = process.stdout.readline(), process.stdout.readline()
     process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 0
     process.communicate(timeout=30)
     assert first.startswith("30\t")
     assert second == first  # no new item: the same release again

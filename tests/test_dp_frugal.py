@@ -2,16 +2,19 @@
 
 import copy
 import itertools
+import os
 import pickle
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal import coins, noise
+from dpfrugal import coins, frugal, noise
 from dpfrugal.dp_frugal import sensitivity_of
 from dpfrugal.guarantees import Guarantee, Sensitivity
 from tests.naive import neighbours
@@ -201,7 +204,7 @@ def test_what_a_release_says() -> None:
     assert (r.quantile, r.guarantee, r.items) == (0.99, dpf.PureDP(epsilon=2.0), 1_500)
     assert r.alpha(beta=0.05) == pytest.approx(np.log(20) * 0.001)
     assert r.value == pytest.approx(round(r.value, 3), abs=1e-12)
-    for part in ("q=0.99", f"{r.value:.3f} ± 0.003 ", "ε=2 per item", "1,500 items"):
+    for part in ("q=0.99", f"{r.value:.3f} ± 0.004 ", "ε=2 per item", "1,500 items"):
         assert part in str(r)
     assert "\n" not in str(r)
     with pytest.raises(AttributeError):
@@ -241,6 +244,66 @@ def test_a_private_estimator_cannot_be_copied(copier: Callable[[Any], Any]) -> N
     """Two copies would release the same items twice."""
     with pytest.raises(dpf.PrivacyError, match="copied"):
         copier(dpf.DPFrugal1U(0.5, ONE))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_private_estimator_cannot_be_used_after_a_fork() -> None:
+    """Parent and child would both release the same items, with noise of their own."""
+    program = (
+        "import os, sys, dpfrugal as dpf\n"
+        "p = dpf.DPFrugal1U(0.5, dpf.PureDP(epsilon=1.0)); p.update(1.0)\n"
+        "child = os.fork()\n"
+        "if child:\n"
+        "    p.release(); sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "for use in (p.release, lambda: p.update(1.0), lambda: p.update_many([1.0])):\n"
+        "    try:\n"
+        "        use()\n"
+        "    except dpf.PrivacyError:\n"
+        "        continue\n"
+        "    os._exit(1)\n"
+        "os._exit(0)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_a_batch_that_calls_back_is_refused() -> None:
+    """It would see half a batch, or wait for itself for ever."""
+    p = dpf.DPFrugal1U(0.5, ONE)
+    for call in (p.release, lambda: p.update(1.0), lambda: p.update_many([1.0])):
+
+        def calling(call: Callable[[], Any] = call) -> Iterator[float]:
+            yield 1.0
+            call()
+
+        with pytest.raises(dpf.PrivacyError, match="from within"):
+            p.update_many(calling())
+    assert p.items == 0
+    p.update(2.0)
+    assert p.release().items == 1
+
+
+def test_an_interrupted_batch_loses_and_doubles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = dpf.DPFrugal1U(0.5, ONE)
+    for _ in range(500):
+        p.update(1.0)
+
+    def interrupted(*arguments: object) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(frugal, "walk_plainly", interrupted)
+        patch.setattr(frugal, "advance", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            p.release()
+    assert p.items == 500
+    assert p.release().items == 500
+
+
+def test_a_record_of_a_release_is_a_copy() -> None:
+    p = dpf.DPFrugal1U(0.5, dpf.PureDP(epsilon=1.0))
+    p.update(1.0)
+    p.release().to_dict()["guarantee"]["PureDP"]["epsilon"] = 1000.0
+    assert p.guarantee == ONE
 
 
 def test_no_public_attribute_shows_raw_state() -> None:

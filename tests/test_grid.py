@@ -64,7 +64,7 @@ def test_decimals_of_other_types_are_refused(decimals: object) -> None:
         Grid(decimals)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("start", [math.nan, math.inf, 1e30])
+@pytest.mark.parametrize("start", [math.nan, math.inf, 1e30, 10**400])
 def test_starts_off_the_grid_are_refused(start: float) -> None:
     with pytest.raises(ParameterError, match="start"):
         Grid(2).start(start)

@@ -155,6 +155,21 @@ def test_several_numbers_share_the_budget() -> None:
     assert single < shared < 3 * single
 
 
+def test_an_epsilon_too_small_for_any_noise_is_refused() -> None:
+    with pytest.raises(ParameterError, match="too small"):
+        dpf.PureDP(epsilon=1e-320).noise_scale(2)
+
+
+@settings(deadline=None, max_examples=200)
+@given(epsilon=st.floats(1e-4, 30), delta=st.floats(1e-30, 0.3), quantiles=st.integers(1, 9), items=st.integers(1, 9))
+def test_what_is_calibrated_passes_its_own_check(epsilon: float, delta: float, quantiles: int, items: int) -> None:
+    """So nothing is refused at the release that was accepted at construction."""
+    guarantee = dpf.ApproxDP(epsilon=epsilon, delta=delta)
+    sensitivity = Sensitivity(2 * items * quantiles, 4 * items**2 * quantiles)
+    sigma = guarantee.noise_scale(sensitivity)
+    assert guarantee.covers(sensitivity.l2_squared / (2 * sigma**2) * (1 + 1e-14), sensitivity)
+
+
 @pytest.mark.parametrize("value", [0, -1, 0.0, math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize(
     "make",

@@ -88,7 +88,7 @@ def test_refusal_changes_nothing(kind: laws.Kind, bad: Any) -> None:
 
 
 @every_kind
-@pytest.mark.parametrize("bad", [float("nan"), np.float32("nan"), "1", None, 1j, True, [1.0], np.array([1.0])])
+@pytest.mark.parametrize("bad", [float("nan"), np.float32("nan"), "1", None, pd.NA, 1j, True, [1.0], np.array([1.0])])
 def test_a_refused_item_changes_nothing(kind: laws.Kind, bad: Any) -> None:
     estimator = kind.make()
     with pytest.raises((TypeError, ValueError)):
@@ -149,6 +149,8 @@ OMITTED_BATCHES: dict[str, Any] = {
     "numpy": np.array(HOLES, dtype=np.float64),
     "float32": np.array(HOLES, dtype=np.float32),
     "list": [float("nan") if item is None else item for item in HOLES],
+    "list of None": HOLES,
+    "list of NA": [pd.NA if item is None else item for item in HOLES],
     "arrow": pa.array(HOLES),
     "arrow integers": pa.array([None if item is None else int(item) for item in HOLES]),
     "arrow chunked": pa.chunked_array([HOLES[:7], HOLES[7:]]),

@@ -18,24 +18,48 @@ def parsed(text: bytes, cuts: list[int] | None = None, *, omit_bad: bool = False
     found: list[float] = []
     for first, last in itertools.pairwise(edges):
         found += parser.feed(text[first:last])
-    return found + parser.finish()
+    found += parser.finish()
+    if parser.refusal:
+        raise parser.refusal
+    return found
 
 
 @given(
     items=st.lists(st.floats(allow_nan=False) | st.integers(-(2**40), 2**40)),
     cuts=st.lists(st.integers(0, 400), max_size=5),
-    newline=st.sampled_from(["\n", "\r\n", "\n\n", " \n"]),
+    newline=st.sampled_from(["\n", "\r\n", " \n"]),
 )
 def test_where_the_text_is_cut_leaves_no_trace(items: list[float], cuts: list[int], newline: str) -> None:
     text = newline.join(map(repr, items)).encode()
     assert parsed(text, [cut for cut in cuts if cut <= len(text)]) == [float(item) for item in items]
 
 
-@pytest.mark.parametrize("bad", [b"4242x", b"4,242", b"4_242", b"0x4242", b"42 42", b"\xff4242", b"4242;", b"null"])
+@pytest.mark.parametrize(
+    "bad", [b"4242x", b"4,242", b"4_242", b"0x4242", b"42 42", b"\xff4242", b"4242;", b"null", b"4242" * LONGEST_LINE]
+)
 def test_a_bad_line_is_named_by_its_number_only(bad: bytes) -> None:
     with pytest.raises(TableError, match="Line 3 is not a number") as error:
-        parsed(b"1\n\n" + bad + b"\n5\n")
+        parsed(b"1\n2\n" + bad + b"\n5\n")
     assert "42" not in str(error.value)
+
+
+def test_the_numbers_before_a_bad_line_are_given_first() -> None:
+    parser = LineParser()
+    assert parser.feed(b"1\n2\nbad\n3\n") == [1, 2]
+    assert parser.refusal is not None
+    assert parser.feed(b"4\n") == []
+
+
+def test_a_blank_line_is_a_missing_item() -> None:
+    found = parsed(b"1\n\n \n2\n", omit_bad=True)
+    assert [found[0], found[3]] == [1, 2]
+    assert all(math.isnan(number) for number in found[1:3])
+    with pytest.raises(TableError, match="Line 2 is blank"):
+        parsed(b"1\n\n2\n")
+
+
+def test_a_byte_order_mark_is_no_data() -> None:
+    assert parsed(b"\xef\xbb\xbf1\n2\n") == [1, 2]
 
 
 def test_a_bad_line_may_count_as_missing() -> None:
@@ -49,11 +73,13 @@ def test_words_for_infinity_and_nan_are_numbers() -> None:
     assert math.isnan(parsed(b"nan\n")[0])
 
 
-def test_an_endless_line_is_refused() -> None:
-    parser = LineParser()
-    assert parser.feed(b"1" * LONGEST_LINE) == []
-    with pytest.raises(TableError, match="longer than"):
-        parser.feed(b"1")
+@pytest.mark.parametrize("cut", [[], [LONGEST_LINE], [10, LONGEST_LINE + 50]])
+def test_an_endless_line_is_no_number_however_it_is_cut(cut: list[int]) -> None:
+    text = b"7\n" + b"1" * (3 * LONGEST_LINE) + b"\n8\n"
+    found = parsed(text, cut, omit_bad=True)
+    assert (found[0], found[2], len(found)) == (7, 8, 3)
+    with pytest.raises(TableError, match="Line 2 is not a number"):
+        parsed(text, cut)
 
 
 def test_a_stream_gives_all_numbers_and_bytes() -> None:

@@ -126,7 +126,7 @@ def test_damaged_parquet_pages_are_refused(tmp_path: Path) -> None:
 BAD_TEXT: dict[str, tuple[str, str, str]] = {
     "word in csv": ("b.csv", "ms,name\n1,a\n2,b\n4242x,c\n", "line 4 has no number in column 'ms'"),
     "quoted newline in csv": ("b.csv", 'ms,name\n1,"a\nb"\n4242x,c\n', "line 4 has no number in column 'ms'"),
-    "too many fields": ("b.csv", "ms,name\n1,a\n4242,b,c\n", "line 3 has no number"),
+    "too many fields": ("b.csv", "ms,name\n1,a\n4242,b,c\n", "line 3 has 3 fields, the first line has 2"),
     "bare numbers": ("b.csv", "1\n2\n4242x\n", "line 3 has no number"),
     "late in csv": ("b.csv", "ms\n" + "1\n" * 500_000 + "4242x\n", "line 500002 has no number"),
     "string in ndjson": ("b.ndjson", '{"ms": 1}\n{"ms": "4242"}\n', "line 2 has no number in column 'ms'"),
@@ -134,7 +134,12 @@ BAD_TEXT: dict[str, tuple[str, str, str]] = {
     "late in ndjson": ("b.ndjson", '{"ms": 1}\n' * 2_000 + '{"ms": "4242"}\n', "line 2001 has no number"),
     "half a line": ("b.ndjson", '{"ms": 1}\n' * 2_000 + '{"ms": 4242', "line 2001 is no JSON object"),
     "an array": ("b.json", '[{"ms": 4242}]', "line 1 is no JSON object"),
-    "no json": ("b.json", "ms: 4242", "truncated or damaged"),
+    "no json": ("b.json", "ms: 4242", "no readable JSON Lines file in UTF-8"),
+    "a number beyond floats": ("b.ndjson", '{"ms": 1}\n{"ms": 1e4242}\n', "line 2 has no number"),
+    "deep nesting": ("b.ndjson", '{"ms": ' + "[" * 50_000 + "4242", "no readable JSON Lines file"),
+    "no header, two columns": ("b.csv", "4242.5,a\n1,b\n", "looks like data, not a header"),
+    "no header, but a column": ("b.csv", "4242.5\n1\n", "looks like data, not a header; leave out --column"),
+    "two columns of a name": ("b.csv", "ms,ms\n4242,1\n", "2 columns 'ms'"),
 }
 
 
@@ -151,7 +156,7 @@ def test_bad_text_is_named_by_line_and_not_shown(case: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("c.csv", "ms\n1\n2.5\n\n4\n", [1, 2.5, 4]),
+        ("c.csv", "ms\n1\n2.5\n4", [1, 2.5, 4]),
         ("c.txt", "1\n2.5\n-3e2\ninf\n", [1, 2.5, -300, np.inf]),
         ("c.csv", "\ufeffms,b\n1,2\n", [1]),
         ("c.csv", 'ms,b\n"7","x,y"\n', [7]),
@@ -170,11 +175,12 @@ def test_text_as_people_write_it(name: str, text: str, expected: list[float], tm
     ("make", "message"),
     [
         (lambda path: path / "nope.csv", "no such file"),
-        (lambda path: path, "a folder"),
+        (lambda path: path, "no regular file"),
+        (lambda path: Path("/dev/stdin"), "no regular file"),
         (lambda path: written(path / "e.csv", b""), "empty"),
         (lambda path: written(path / "e.xyz", b"hello"), "--format"),
         (lambda path: written(path / "e.parquet", b"PAR1 and then nothing"), "no readable Parquet file"),
-        (lambda path: written(path / "e.csv", b"\xff\xfe\x00\x01"), "no readable CSV file"),
+        (lambda path: written(path / "e.csv", b"\xff\xfe\x00\x01"), "no readable CSV file in UTF-8"),
         (lambda path: written(path / "e.arrow", b"ARROW1\0\0"), "no readable Arrow IPC file"),
     ],
 )
@@ -188,11 +194,31 @@ def written(path: Path, content: bytes) -> Path:
     return path
 
 
-def test_nulls_are_kept_as_nulls(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text", ["ms,b\n1,x\n,y\nNA,z\n2,x\n", "ms\n1\n\nNA\n2\n", "1\n\nnan\n2", "ms\r\n1\r\n\r\nNULL\r\n2\r\n"]
+)
+def test_a_missing_item_is_an_item(text: str, tmp_path: Path) -> None:
+    """Were it dropped, all later items would meet other coins: no guarantee would be left."""
     path = tmp_path / "n.csv"
-    path.write_text("ms,b\n1,x\n,y\nNA,z\n2,x\n")
-    (batch, _), *_rest = open_column(path, "ms").batches
+    path.write_text(text, newline="")
+    (batch, _), *_rest = open_column(path, None if text[0] == "1" else "ms").batches
     assert batch.to_pylist() == [1, None, None, 2]
+
+
+@pytest.mark.parametrize("first", ["", "NA", "nan", "12.5", "-inf"])
+def test_what_the_first_item_is_does_not_change_how_many_there_are(first: str, tmp_path: Path) -> None:
+    path = tmp_path / "f.csv"
+    path.write_text(f"{first}\n7\n8\n")
+    assert sum(len(batch) for batch, _ in open_column(path).batches) == 3
+
+
+def test_no_raw_text_travels_with_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text("ms,b\n1,x\nsecret,y\n")
+    with pytest.raises(TableError) as error:
+        list(open_column(path, "ms").batches)
+    assert error.value.__context__ is None
+    assert error.value.__cause__ is None
 
 
 def test_numeric_kinds_that_are_not_plain(tmp_path: Path) -> None:

@@ -9,8 +9,10 @@ Worked number: ``decimals=3``, ε = 1: noise of scale 2 grid steps, so |noise| <
 probability 95%, at every release.
 """
 
+import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,12 +24,21 @@ from dpfrugal.grid import LARGEST_ESTIMATE
 from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
 from dpfrugal.release import Release
 
-STEPS_PER_ITEM = 2  # Theorem 2
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
 
 
 def sensitivity_of(quantiles: int, max_items_per_person: int) -> Sensitivity:
     """How far the items of one person can move all estimates of all releases together (Theorems 2 and 4)."""
-    steps = STEPS_PER_ITEM * max_items_per_person
+    steps = 2 * max_items_per_person
     once = quantiles == 1 and max_items_per_person == 1  # several items may lie in several releases
     return Sensitivity(l1=steps * quantiles, l2_squared=steps**2 * quantiles, one_number=once)
 
@@ -77,6 +88,8 @@ class DPFrugal1U:
         guarantee.noise_scale(self._sensitivity)  # what cannot be calibrated is refused here, not at the release
         self._last: Release | None = None
         self._lock = threading.Lock()
+        self._owner: int | None = None
+        self._forks = _forks
 
     @property
     def quantiles(self) -> tuple[float, ...]:
@@ -95,20 +108,42 @@ class DPFrugal1U:
 
     def update(self, item: float) -> None:
         """Take in one item."""
+        if self._owner is not None or self._forks != _forks:
+            self._refuse_copies_and_loops()
         with self._lock:
             self._walk.update(item)
 
     def update_many(self, items: Iterable[float] | Any) -> None:
         """Take in a batch: all of it, or, where any of it is refused, nothing."""
-        with self._lock:
+        with self._alone():
             self._walk.update_many(items)
 
     def release(self) -> Release:
         """A private value for every quantile; the same one again where no item has come since the last."""
-        with self._lock:
+        with self._alone():
             if self._last is None or self._last.items < self._walk.items:
                 self._last = self._fresh_release()
             return self._last
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One thread at a time, and never a call from within another: it would see half a batch."""
+        self._refuse_copies_and_loops()
+        with self._lock:
+            self._owner = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._owner = None
+
+    def _refuse_copies_and_loops(self) -> None:
+        if self._forks != _forks:
+            raise PrivacyError(
+                "A private estimator cannot be used after a fork: parent and child could release the same items. "
+                "Make a new one in each process."
+            )
+        if self._owner == threading.get_ident():
+            raise PrivacyError("A private estimator cannot be used from within its own update_many or release.")
 
     def _fresh_release(self) -> Release:
         walk = self._walk

@@ -145,8 +145,7 @@ class Frugal1U:
     def _settled(self) -> NDArray[np.int64]:
         """The estimates after every pending item, as grid points."""
         if self._pending:
-            pending, self._pending = self._pending, []
-            self._take(chunks(pending))
+            self._take(chunks(self._pending))
         return self._estimates
 
     def _take(self, batch: Iterator[Chunk]) -> None:
@@ -158,4 +157,5 @@ class Frugal1U:
             if absent and self._nan_policy == "raise":
                 raise ItemError('The batch has NaN or null items; clean the data, or use nan_policy="omit".')
             position += chunk.values.size
-        self._estimates, self._position = estimates, position
+        # Pending items are always taken in first, so none is left now. No interrupt can come between these stores.
+        self._estimates, self._position, self._pending = estimates, position, []

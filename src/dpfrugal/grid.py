@@ -88,9 +88,9 @@ class Grid:
         """The grid point of a public start; refused where an estimate could not stay on the grid."""
         if isinstance(start, bool) or not isinstance(start, int | float | np.integer | np.floating):
             raise ParameterTypeError(f"start must be a number, not {type(start).__name__}.")
-        if not math.isfinite(start):
+        if not abs(start) < math.inf:
             raise ParameterError(f"start must be finite; {start} is not.")
-        index = self.index(start if isinstance(start, int) else start.item() if hasattr(start, "item") else start)
+        index = self.index(start.item() if isinstance(start, np.generic) else start)
         if abs(index) > LARGEST_ESTIMATE:
             raise ParameterError(
                 f"start must lie within ±{self.value(LARGEST_ESTIMATE):g} at decimals={self.decimals}; "

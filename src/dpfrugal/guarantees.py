@@ -22,6 +22,8 @@ from dpfrugal.errors import ParameterError, ParameterTypeError
 NEIGHBOURS = "replace-one"
 # OpenDP rounds every step of its privacy maps up; a Gaussian scale this much larger stays below the promise.
 MAP_ROUNDING = 1 + 2.0**-48
+# What a check allows for the rounding of its own arithmetic, which is finer by far; never in favour of less noise.
+HAIR = 1 - 1e-12
 
 
 def positive(name: str, value: float) -> float:
@@ -35,9 +37,9 @@ def positive(name: str, value: float) -> float:
 
 def probability(name: str, value: float) -> float:
     """``value`` as a float, if it lies strictly between 0 and 1."""
-    if not 0 < (value := positive(name, value)) < 1:
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and not 0 < value < 1:
         raise ParameterError(f"{name} must lie strictly between 0 and 1; {value} does not.")
-    return value
+    return positive(name, value)
 
 
 @dataclass(frozen=True)
@@ -89,15 +91,17 @@ class PureDP:
         """Give b in the paper: sensitivity / ε, rounded up."""
         l1 = Sensitivity.of(sensitivity).l1
         scale = l1 / self.epsilon
+        if math.isinf(scale):
+            raise ParameterError(f"epsilon={self.epsilon:g} is too small to calibrate noise for.")
         while Fraction(scale) * Fraction(self.epsilon) < l1:
             scale = math.nextafter(scale, math.inf)
         return scale
 
     def alpha(self, beta: float, sensitivity: int | Sensitivity = 2, *, exact: bool = False) -> float:
-        """P[|noise| ≥ alpha] ≤ beta, in grid steps: ln(1/β)·b, the paper's equation 1.
+        """α in grid steps: |noise| reaches it with probability β, by the paper's formula ln(1/β)·b.
 
         The formula is that of continuous noise. ``exact=True`` gives the smallest whole number of grid steps
-        for which it holds of the discrete noise that is really added.
+        that the discrete noise really added reaches with probability at most β.
         """
         beta, scale = probability("beta", beta), self.noise_scale(sensitivity)
         if not exact:
@@ -125,10 +129,10 @@ class _Gaussian:
         raise NotImplementedError
 
     def alpha(self, beta: float, sensitivity: int | Sensitivity = 2, *, exact: bool = False) -> float:
-        """P[|noise| ≥ alpha] ≤ beta, both tails, in grid steps.
+        """α in grid steps: |noise| reaches it with probability β, both tails, by the normal quantile.
 
         The formula is that of continuous noise. ``exact=True`` gives the smallest whole number of grid steps
-        for which it holds of the discrete noise that is really added.
+        that the discrete noise really added reaches with probability at most β.
         """
         beta, sigma = probability("beta", beta), self.noise_scale(sensitivity)
         if exact:
@@ -241,8 +245,8 @@ class ApproxDP(_Gaussian):
 
     def _holds(self, sigma: float, sensitivity: Sensitivity) -> bool:
         if sensitivity.one_number and sigma <= 2 * discrete_gaussian.LARGEST_EXACT_SIGMA:
-            return discrete_gaussian.delta(sigma, sensitivity.l1, self.epsilon) <= self.delta
-        return _epsilon_of_zcdp(sensitivity.l2_squared / (2 * sigma * sigma), self.delta) <= self.epsilon
+            return discrete_gaussian.delta(sigma, sensitivity.l1, self.epsilon) <= self.delta * HAIR
+        return _epsilon_of_zcdp(sensitivity.l2_squared / (2 * sigma * sigma), self.delta) <= self.epsilon * HAIR
 
 
 Guarantee = PureDP | ApproxDP | ZCDP
@@ -269,7 +273,7 @@ def _epsilon_of_zcdp(rho: float, delta: float) -> float:
 def _analytic_sigma(epsilon: float, delta: float, sensitivity: Sensitivity) -> float:
     sigma = discrete_gaussian.sigma_for(epsilon, delta, sensitivity.l1) if sensitivity.one_number else None
     if sigma is None:
-        sigma = sensitivity.l2 / math.sqrt(2 * rho_for(epsilon, delta))
+        sigma = sensitivity.l2 / math.sqrt(2 * rho_for(epsilon, delta)) * (1 + 1e-9)
     return sigma * MAP_ROUNDING
 
 

@@ -33,7 +33,7 @@ class Chunk:
 
 
 def number(item: Any) -> int | float:
-    """One item as a Python int or float; bool, str, None, complex and other objects are refused."""
+    """One item as a Python int or float, None as NaN; bool, str, complex and other objects are refused."""
     kind = type(item)
     if kind is float or kind is int:
         return item  # type: ignore[no-any-return]
@@ -48,6 +48,8 @@ def number(item: Any) -> int | float:
             return math.inf if cast(Any, item) > 0 else -math.inf
         except ValueError:  # Decimal's signalling NaN
             return math.nan
+    if item is None or kind.__name__ == "NAType":  # a null of Python's or pandas': a missing item
+        return math.nan
     raise ItemTypeError(f"An item must be a real number, not {kind.__name__}.")
 
 
@@ -75,7 +77,7 @@ def _of_array(array: NDArray[Any]) -> Iterator[Chunk]:
     if array.ndim != 1:
         raise ItemError(f"items must be one-dimensional; this array has {array.ndim} dimensions.")
     if array.dtype.kind not in "iuf":
-        raise ItemTypeError(f"items must be real numbers; this array holds {array.dtype}.")
+        raise ItemTypeError(f"items must be real numbers; this array holds {array.dtype.type.__name__}.")
     missing = None
     if isinstance(array, np.ma.MaskedArray):
         missing, array = np.ma.getmaskarray(array), array.data

@@ -1,8 +1,9 @@
 """Numbers from text, one per line: standard input and pipes.
 
-``LineParser`` is fed bytes as they arrive and gives back the numbers of the complete lines. Blank lines are
-skipped. A line that is no number is reported by its line number, never by its content; with
-``nan_policy="omit"`` it counts as a missing item, so that one odd line in a log does not end a long watch.
+``LineParser`` is fed bytes as they arrive and gives back the numbers of the complete lines. Every line is one item,
+so that the number of items never depends on what they are: a blank line is a missing item. With ``omit_bad`` a
+missing item, and a line that is no number, is NaN; otherwise it ends the stream, after the numbers before it, with an
+error that gives the line's number and never its content.
 """
 
 import math
@@ -12,60 +13,71 @@ from typing import BinaryIO
 from dpfrugal.errors import TableError
 
 BLOCK_BYTES = 1 << 20
-LONGEST_LINE = 1 << 16
+LONGEST_LINE = 1 << 12
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class LineParser:
-    """Turns blocks of bytes, cut anywhere, into lists of floats."""
+    """Turns blocks of bytes, cut anywhere, into lists of floats; stops at a line that is refused."""
 
     def __init__(self, *, omit_bad: bool = False) -> None:
+        self.refusal: TableError | None = None
         self._omit_bad = omit_bad
         self._rest = b""
         self._line = 0
 
     def feed(self, block: bytes) -> list[float]:
-        """The numbers of the lines that ``block`` completes."""
+        """The numbers of the lines that ``block`` completes, up to a refused one; see ``refusal`` then."""
         whole, newline, rest = block.rpartition(b"\n")
-        if not newline:
-            self._rest += block
-            if len(self._rest) > LONGEST_LINE:
-                raise TableError(f"Line {self._line + 1} is longer than {LONGEST_LINE} bytes; it is no number.")
-            return []
-        text, self._rest = self._rest + whole + newline, rest
+        if newline:
+            text, self._rest = self._rest + whole + newline, rest
+        else:
+            text, self._rest = b"", self._rest + block
+        # Of an endless line only so much is kept as shows that it is too long.
+        self._rest = self._rest[: LONGEST_LINE + 1]
         return self._numbers(text)
 
     def finish(self) -> list[float]:
         """The number of a last line that has no newline."""
         text, self._rest = self._rest, b""
-        return self._numbers(text + b"\n") if text.strip() else []
+        return self._numbers(text + b"\n") if text else []
 
     def _numbers(self, text: bytes) -> list[float]:
+        if not text or self.refusal:
+            return []
+        if self._line == 0:
+            text = text.removeprefix(BYTE_ORDER_MARK)
         lines = text.split(b"\n")[:-1]
-        if b"_" not in text:  # float() would read 1_000; nobody writes that in data
-            try:
-                numbers = list(map(float, lines))
-            except ValueError:
-                pass
-            else:
-                self._line += len(lines)
-                return numbers
-        return [number for line in lines if (number := self._number(line)) is not None]
-
-    def _number(self, line: bytes) -> float | None:
-        self._line += 1
-        if not line.strip():
-            return None
         try:
-            if b"_" not in line:
+            if b"_" in text or max(map(len, lines)) > LONGEST_LINE:  # float() reads 1_000; nobody writes that in data
+                raise ValueError
+            numbers = list(map(float, lines))
+        except ValueError:
+            numbers = []
+            for line in lines:
+                self._line += 1
+                numbers.append(self._number(line))
+                if self.refusal:
+                    return numbers[:-1]
+        else:
+            self._line += len(lines)
+        return numbers
+
+    def _number(self, line: bytes) -> float:
+        try:
+            if b"_" not in line and len(line) <= LONGEST_LINE:
                 return float(line)
         except ValueError:
             pass
-        if self._omit_bad:
-            return math.nan
-        raise TableError(
-            f"Line {self._line} is not a number; standard input takes one number per line. "
-            "To count such lines as missing, use --nan-policy omit."
-        )
+        if not self._omit_bad:
+            what = "is not a number" if line.strip() else "is blank"
+            hint = (
+                "name a file to read a table"
+                if self._line == 1
+                else "to count such lines as missing items, use --nan-policy omit"
+            )
+            self.refusal = TableError(f"Line {self._line} {what}; standard input takes one number per line ({hint}).")
+        return math.nan
 
 
 def numbers(stream: BinaryIO, *, omit_bad: bool = False) -> Iterator[tuple[list[float], int]]:
@@ -73,4 +85,8 @@ def numbers(stream: BinaryIO, *, omit_bad: bool = False) -> Iterator[tuple[list[
     parser = LineParser(omit_bad=omit_bad)
     while block := stream.read(BLOCK_BYTES):
         yield parser.feed(block), len(block)
+        if parser.refusal:
+            raise parser.refusal
     yield parser.finish(), 0
+    if parser.refusal:
+        raise parser.refusal

@@ -1,6 +1,6 @@
 """A release: what leaves the private side, with the claim that covers it."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from dpfrugal.errors import ParameterError
@@ -41,10 +41,11 @@ class Release:
         return several[0]
 
     def alpha(self, beta: float, *, exact: bool = False) -> float:
-        """P[|noise| ≥ alpha] ≤ beta for each value, both tails, in the data's units.
+        """α for each value in the data's units: |noise| of this release reaches it with probability β, both tails.
 
-        It speaks of the noise only, not of how far the walk has come. The formula is that of continuous noise;
-        ``exact=True`` rounds up to the whole number of grid steps for which it holds of the discrete noise.
+        It speaks of this release's noise only, not of how far the walk has come, nor of what earlier releases left
+        in it. The formula is that of continuous noise; ``exact=True`` gives the smallest whole number of grid steps
+        that the discrete noise reaches with probability at most β.
         """
         return self.guarantee.alpha(beta, self.sensitivity, exact=exact) * self.grid.step
 
@@ -54,7 +55,7 @@ class Release:
         return "item" if self.max_items_per_person == 1 else f"person of ≤ {self.max_items_per_person} items"
 
     def __str__(self) -> str:
-        alpha = f"{self.alpha(SHOWN_BETA):.2g}"
+        alpha = f"{self.alpha(SHOWN_BETA, exact=True):.2g}"
         shown = ", ".join(
             f"q={q:g}: {value:.{self.grid.decimals}f} ± {alpha}"
             for q, value in zip(self.quantiles, self.values, strict=True)
@@ -68,9 +69,10 @@ class Release:
             "quantiles": list(self.quantiles),
             "values": list(self.values),
             "alpha": self.alpha(SHOWN_BETA),
+            "alpha_exact": self.alpha(SHOWN_BETA, exact=True),
             "beta": SHOWN_BETA,
             "items": self.items,
-            "guarantee": {type(self.guarantee).__name__: vars(self.guarantee)},
+            "guarantee": {type(self.guarantee).__name__: asdict(self.guarantee)},
             "neighbours": NEIGHBOURS,
             "unit": self.unit,
         }

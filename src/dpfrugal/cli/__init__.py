@@ -3,7 +3,9 @@
 Bad input ends in one sentence and exit status 2. Heavy imports happen inside the commands, so ``--help`` is quick.
 """
 
+import io
 import os
+import re
 import signal
 import sys
 from typing import Annotated
@@ -47,10 +49,15 @@ def options(
 
 def main() -> None:
     """Run the command line and turn every foreseen error into one sentence."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no ε shows a question mark
     try:
         app(prog_name="dpfrugal")
     except DPFrugalError as error:
-        sys.stderr.write(f"dpfrugal: {error}\n")
+        # The library names its parameters as Python does; here they are options.
+        said = re.sub(r'\b([a-z_]+)="(\w+)"', lambda found: f"--{found[1].replace('_', '-')} {found[2]}", str(error))
+        sys.stderr.write(f"dpfrugal: {said}\n")
         sys.exit(BAD_INPUT)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
@@ -58,3 +65,7 @@ def main() -> None:
         # The reader of our output has gone; without this, the interpreter would complain while flushing at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.stderr.write(f"dpfrugal: the output could not be written ({error.strerror}).\n")
+        sys.exit(BAD_INPUT)

@@ -76,6 +76,8 @@ def guarantee_from(
         if epsilon is not None or delta is not None:
             raise ParameterError("Give either --rho, or --epsilon with or without --delta, not both.")
         return ZCDP(rho=rho)
+    if epsilon is None and delta is not None:
+        raise ParameterError("--delta needs --epsilon.")
     if epsilon is None:
         raise ParameterError("A guarantee is needed: --epsilon, or --epsilon with --delta, or --rho.")
     if delta is None:

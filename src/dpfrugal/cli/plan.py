@@ -46,6 +46,7 @@ def plan(
                 "noise": guarantee.noise,
                 "scale_in_steps": guarantee.noise_scale(sensitivity),
                 "alpha_in_steps": guarantee.alpha(beta, sensitivity),
+                "exact_alpha_in_steps": guarantee.alpha(beta, sensitivity, exact=True),
                 "alpha": guarantee.alpha(beta, sensitivity) * grid.step,
             }
         )
@@ -63,16 +64,17 @@ def plan(
     many = f"{quantiles} quantiles together, " if quantiles > 1 else ""
     table = Table(
         title=f"DP-Frugal-1U: {many}a change of {max_items_per_person} item(s), steps of {grid.step:g}, β = {beta:g}",
-        caption="α: |noise| reaches it with probability at most β. It says nothing of how far the walk has come.",
+        caption="α: |noise| reaches it with probability β, by the formula for continuous noise; exact α: the whole "
+        "steps that discrete noise reaches with probability at most β. Neither says how far the walk has come.",
     )
     for title in ("guarantee", "parameters"):
         table.add_column(title, no_wrap=True)
-    for title in (f"ε at δ={delta:g}", "scale (steps)", "α (steps)", "α (data)"):
+    for title in ("scale (steps)", "α (steps)", "exact α (steps)", "α (data)"):
         table.add_column(title, justify="right")
     for row in rows:
         if "noise" not in row:
             table.add_row(str(row["guarantee"]), str(row["parameters"]), "refused", "–", "–", "–")
             continue
-        figures = [f"{row[key]:.4g}" for key in ("epsilon_at_delta", "scale_in_steps", "alpha_in_steps", "alpha")]
+        figures = [f"{row[key]:.4g}" for key in ("scale_in_steps", "alpha_in_steps", "exact_alpha_in_steps", "alpha")]
         table.add_row(str(row["guarantee"]), str(row["parameters"]), *figures)
     Console(highlight=False).print(table)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpfrugal.cli import options as o
+from dpfrugal.errors import ParameterError, TableError
 
 if TYPE_CHECKING:
-    from dpfrugal.tables import Column
+    from dpfrugal.columns import Column
 
 
 class FormatChoice(StrEnum):
@@ -24,7 +25,7 @@ class FormatChoice(StrEnum):
 
 
 def quantile(
-    file: Annotated[str, typer.Argument(help="Parquet, CSV, JSON Lines or Arrow IPC; - for numbers on stdin.")],
+    file: Annotated[str, typer.Argument(help="Parquet, CSV, JSON Lines or Arrow; - for numbers on stdin.")],
     quantiles: o.Quantiles,
     column: Annotated[str | None, typer.Option(help="The column; not needed where there is only one.")] = None,
     epsilon: o.Epsilon = None,
@@ -36,18 +37,21 @@ def quantile(
     decimals: o.Decimals = 0,
     start: o.Start = 0.0,
     nan_policy: o.NanPolicyOption = o.NanPolicyChoice.RAISE,
-    file_format: Annotated[FormatChoice | None, typer.Option("--format", help="The kind of file.")] = None,
+    file_format: Annotated[
+        FormatChoice | None, typer.Option("--format", help="Default: by content, then by name.")
+    ] = None,
     as_json: o.Json = False,
 ) -> None:
     """Private quantiles of a column of numbers, in constant memory.
 
     Prints one line per quantile: q, a tab, the private value. Several quantiles share the one guarantee.
 
+    Text may be gzipped (.gz); .tsv is split at tabs; a CSV of bare numbers needs no header.
+
     Example: dpfrugal quantile requests.parquet --column ms -q 0.5 -q 0.99 --epsilon 1 --decimals 3
     """
     from dpfrugal.cli.terminal import explain, progress
     from dpfrugal.dp_frugal import DPFrugal1U
-    from dpfrugal.errors import TableError
 
     estimator = DPFrugal1U(
         quantiles,
@@ -63,7 +67,7 @@ def quantile(
             estimator.update_many(batch)
             made(advance, len(batch))
     if not estimator.items:
-        raise TableError(f"{file}: there are no items to estimate a quantile of.")
+        raise TableError(f"{'standard input' if file == '-' else file}: there are no items to estimate a quantile of.")
     release = estimator.release()
     if as_json:
         typer.echo(json.dumps(release.to_dict(), ensure_ascii=False))
@@ -74,9 +78,12 @@ def quantile(
 
 
 def _items(file: str, column: str | None, file_format: FormatChoice | None, *, omit_bad: bool) -> "Column":
-    from dpfrugal.tables import Column, open_column
+    from dpfrugal.columns import Column
+    from dpfrugal.tables import open_column
 
     if file == "-":
+        if column is not None or file_format is not None:
+            raise ParameterError("--column and --format are for files; standard input takes one number per line.")
         from dpfrugal.lines import numbers
 
         return Column("standard input", 0, "bytes", numbers(sys.stdin.buffer, omit_bad=omit_bad))

@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
-    MofNCompleteColumn,
     Progress,
     ProgressColumn,
     Task,
@@ -33,10 +32,19 @@ class ItemRate(ProgressColumn):
         return Text(f"{items / seconds / 1e6:.1f} M items/s" if seconds and items else "")
 
 
+class Millions(ProgressColumn):
+    """Rows done and in all, in millions."""
+
+    def render(self, task: Task) -> Text:
+        """Short enough for 80 columns."""
+        total = "" if task.total is None else f"/{task.total / 1e6:.1f}"
+        return Text(f"{task.completed / 1e6:.1f}{total} M")
+
+
 @contextmanager
 def progress(title: str, total: int | None, unit: Literal["rows", "bytes"]) -> Iterator[Callable[[int, int], None]]:
     """A bar with rate and time left, if standard error is a terminal; call it with (progress, items)."""
-    amount = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
+    amount = DownloadColumn() if unit == "bytes" else Millions()
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -60,11 +68,16 @@ def progress(title: str, total: int | None, unit: Literal["rows", "bytes"]) -> I
 def explain(release: Release, start: float) -> None:
     """What the numbers mean, and a warning where the walk may not have arrived. From public values only."""
     notes.print(
-        f"± {release.alpha(SHOWN_BETA):.4g} by noise ({1 - SHOWN_BETA:.0%}), {release.guarantee} per {release.unit} "
+        f"± {release.alpha(SHOWN_BETA, exact=True):.4g} by this release's noise ({1 - SHOWN_BETA:.0%}), "
+        f"{release.guarantee} per {release.unit} "
         f"(replace-one), {release.items:,} items"
     )
     steps = max(abs(value - start) * release.grid.scale for value in release.values)
-    if steps > release.items / 10:
+    if release.alpha(SHOWN_BETA) * release.grid.scale > release.items / 10:
+        notes.print(
+            "[yellow]note:[/] the noise is as large as the walk can have come: more items, or a weaker guarantee."
+        )
+    elif steps > release.items / 10:
         notes.print(
             f"[yellow]note:[/] the walk moves at most one step of {release.grid.step:g} per item and has come "
             f"{steps:,.0f} steps in {release.items:,} items: it may not have arrived. "

@@ -1,6 +1,7 @@
 """``dpfrugal watch``: a private quantile of a stream that does not end, period after period, under one guarantee."""
 
 import json
+import os
 import queue
 import re
 import sys
@@ -8,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 BLOCK_BYTES = 1 << 16
+# How long Ctrl-C may go unnoticed: the interpreter sees it only between two waits.
+LONGEST_WAIT = 0.2
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,9 @@ class Period:
 
 def watch(
     quantiles: o.Quantiles,
-    every: Annotated[str, typer.Option(help="Release after so many items (100000) or so much time (10s, 5m, 1h).")],
+    every: Annotated[
+        str, typer.Option(help="A release per so many items (100000) or so much time (500ms, 10s, 5m, 1h, 1d).")
+    ],
     epsilon: o.Epsilon = None,
     delta: o.Delta = None,
     rho: o.Rho = None,
@@ -58,9 +63,13 @@ def watch(
 ) -> None:
     """Watch numbers on standard input, one per line, and print a private release per period.
 
-    Prints the number of items so far, a tab, and the private value of each quantile. All releases together are covered
-    by the one guarantee: each item influences one of them only. Ctrl-C ends it after the last full period; when the
-    input ends, the items since then are released too.
+    Prints the number of items so far, a tab, and the private value of each quantile.
+
+    All releases together are covered by the one guarantee: each item influences one only.
+
+    Each release leaves its noise in the walk: let a period hold many more items than α has steps.
+
+    Ctrl-C ends it after the last full period. When the input ends, the rest is released too.
 
     Example: tail -f latencies.log | dpfrugal watch -q 0.99 --epsilon 1 --every 10s --decimals 1
     """
@@ -84,7 +93,7 @@ def watch(
         sys.stdout.flush()
 
     shown_items = 0
-    arrivals = Arrivals(sys.stdin.buffer, omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
+    arrivals = Arrivals(sys.stdin.fileno(), omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
     try:
         for numbers in arrivals.until_periods(period):
             if numbers:
@@ -102,39 +111,54 @@ def watch(
 
 
 class Arrivals:
-    """The numbers of a stream as they arrive, cut at public times."""
+    """The numbers of a stream, cut at public times: by their count, or by the clock at their arrival.
 
-    def __init__(self, stream: BinaryIO, *, omit_bad: bool) -> None:
+    A thread reads and notes the time, so that a period can end while the stream is silent, and so that where it
+    ends does not depend on how long earlier items took to process.
+    """
+
+    def __init__(self, descriptor: int, *, omit_bad: bool) -> None:
         from dpfrugal.lines import LineParser
 
         self._parser = LineParser(omit_bad=omit_bad)
-        self._blocks: queue.Queue[bytes] = queue.Queue(maxsize=64)
-        # A thread reads, so that a period of time can end while the stream is silent.
-        threading.Thread(target=self._read, args=(stream,), daemon=True).start()
+        self._blocks: queue.Queue[tuple[float, bytes]] = queue.Queue(maxsize=1024)
+        # Not through sys.stdin: its lock, held by a thread that waits, would abort the interpreter's exit.
+        threading.Thread(target=self._read, args=(descriptor,), daemon=True).start()
 
-    def _read(self, stream: BinaryIO) -> None:
+    def _read(self, descriptor: int) -> None:
         block = b"-"
         while block:
             try:
-                block = stream.read1(BLOCK_BYTES)  # type: ignore[attr-defined]
-            except (OSError, ValueError):  # the stream was closed under us: it has ended
+                block = os.read(descriptor, BLOCK_BYTES)
+            except OSError:  # the stream was closed under us: it has ended
                 block = b""
-            self._blocks.put(block)
+            self._blocks.put((time.monotonic(), block))
+
+    def _next(self, deadline: float | None) -> tuple[float, bytes] | None:
+        """The next block and its time of arrival, or None where the deadline passes before one arrives."""
+        while True:
+            try:
+                return self._blocks.get(timeout=LONGEST_WAIT)
+            except queue.Empty:
+                if deadline is not None and time.monotonic() >= deadline:
+                    return None
 
     def until_periods(self, period: Period) -> Iterator[list[float]]:
         """Lists of numbers in order; an empty list marks the end of a period."""
         left = period.items or 0
-        deadline = time.monotonic() + (period.seconds or 0)
+        deadline = None if period.seconds is None else time.monotonic() + period.seconds
         ended = False
         while not ended:
-            numbers: list[float] = []
-            try:
-                wait = None if period.seconds is None else max(0.0, deadline - time.monotonic())
-                block = self._blocks.get(timeout=wait)
-                ended = not block
-                numbers = self._parser.finish() if ended else self._parser.feed(block)
-            except queue.Empty:
-                pass
+            arrival = self._next(deadline)
+            if deadline is not None and period.seconds is not None:
+                while (time.monotonic() if arrival is None else arrival[0]) >= deadline:
+                    yield []
+                    deadline += period.seconds
+            if arrival is None:
+                continue
+            block = arrival[1]
+            ended = not block
+            numbers = self._parser.finish() if ended else self._parser.feed(block)
             if period.items:
                 while len(numbers) >= left:
                     yield from ([part] if (part := numbers[:left]) else [])
@@ -143,6 +167,5 @@ class Arrivals:
                 left -= len(numbers)
             if numbers:
                 yield numbers
-            if period.seconds is not None and not ended and time.monotonic() >= deadline:
-                yield []
-                deadline += period.seconds
+            if self._parser.refusal:
+                raise self._parser.refusal
