@@ -1,5 +1,7 @@
 """``dpfrugal demo``: the main job on a generated stream, with a picture of the private estimates converging."""
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,21 +43,28 @@ def demo(
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ParameterError(f"--output must be a folder that can be written to; {output}: {error.strerror}.") from None
-    notes.print(f"Generating {items:,} request latencies …")
-    latencies = generated_latencies(items, seed)
+    latencies = np.empty(items)
     releases: list[Release] = []
     with progress("private p50, p90, p99", items, "rows") as made:
-        for batch in np.split(latencies, release_times(items)[:-1]):
+        first = 0
+        for end, batch in generated_latencies(release_times(items).tolist(), seed):
+            latencies[first:end] = batch
             estimator.update_many(batch)
             releases.append(estimator.release())
-            made(batch.size, batch.size)
+            made(end - first, end - first)
+            first = end
     last = releases[-1]
     exact = exact_quantiles(latencies)
     table = Table(title=f"{items:,} latencies (ms); {len(releases)} releases under {last.guarantee} in all")
     for title in ("quantile", "private", "exact", "error", "α of the noise (95%)"):
         table.add_column(title, justify="right")
     for q, private, true in zip(QUANTILES, last.values, exact, strict=True):
-        figures = (f"{private:.3f}", f"{true:.3f}", f"{private / true - 1:+.2%}", f"± {last.alpha(0.05):.3f}")
+        figures = (
+            f"{private:.3f}",
+            f"{true:.3f}",
+            f"{private / true - 1:+.2%}",
+            f"± {last.alpha(0.05, exact=True):.3f}",
+        )
         table.add_row(f"p{100 * q:g}", *figures)
     Console(highlight=False).print(table)
     picture = output / "convergence.png"
@@ -67,11 +76,13 @@ def demo(
         notes.print(f"Picture: {picture}")
 
 
-def generated_latencies(items: int, seed: int) -> "NDArray[np.float64]":
-    """Milliseconds: a median of 40 and a long right tail."""
+def generated_latencies(ends: list[int], seed: int) -> "Iterator[tuple[int, NDArray[np.float64]]]":
+    """Milliseconds, with a median of 40 and a long right tail, in batches that end at the given times."""
     import numpy as np
 
-    return 40.0 * np.random.default_rng(seed).lognormal(0.0, 0.5, items)
+    rng = np.random.default_rng(seed)
+    for first, end in itertools.pairwise([0, *ends]):
+        yield end, 40.0 * rng.lognormal(0.0, 0.5, end - first)
 
 
 def release_times(items: int) -> "NDArray[np.int64]":
