@@ -1,0 +1,1 @@
+"""Benchmarks: ratios inside one run, with the machine and the versions kept beside the figures. See README.md."""
