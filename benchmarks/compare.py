@@ -3,7 +3,7 @@
 Every repetition runs each contender once, in turn, one at a time, on the same array, so that a slow minute of the
 machine falls on all of them. A ratio is taken inside a repetition; the table shows the median over repetitions.
 
-    python -m benchmarks.compare                    # the whole table, about 4 minutes on two cores
+    python -m benchmarks.compare                    # the whole table, three to five minutes on two cores
     python -m benchmarks.compare --items 1000000    # a quick look
 """
 
@@ -61,7 +61,7 @@ class Row:
 
 def runnable(contenders: list[Contender]) -> tuple[list[Contender], list[Absent]]:
     """Run each once on a few items: compiles what needs it, and finds those that cannot run."""
-    sample = dataset(LAWS[0], "shuffled", WARM_UP_ITEMS)
+    sample = dataset(LAWS[0], WARM_UP_ITEMS)
     fit, absent = [], []
     for contender in contenders:
         try:
@@ -170,11 +170,12 @@ def main() -> None:
     absent += unfit
     rows: list[Row] = []
     for law in LAWS:
-        for order in ("shuffled", "sorted"):
-            found = measure(dataset(law, order, chosen.items), contenders, chosen.repetitions)
+        drawn = dataset(law, chosen.items)
+        for data in (drawn, drawn.sorted):
+            found = measure(data, contenders, chosen.repetitions)
             show(console, found, absent)
             rows += found
-    far = measure(dataset(FAR, "shuffled", chosen.items), [OURS[0], NUMPY[0]], chosen.repetitions)
+    far = measure(dataset(FAR, chosen.items), [OURS[0], NUMPY[0]], chosen.repetitions)
     show(console, far, [])
     rows += far
     reached = targets.reached(rows)

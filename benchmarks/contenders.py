@@ -23,7 +23,7 @@ from benchmarks.datasets import QUANTILE, Dataset
 
 EPSILON = 1.0
 MANY = 1 << 62
-FEW = 3  # repetitions of what takes a second or more
+FEW = 2  # repetitions of what takes a second or more
 SEVERAL = (0.1, 0.3, 0.5, QUANTILE)
 INT32 = np.iinfo(np.int32)
 # An estimator holds its estimates, the number of items and the key of its coins: 8 bytes each.

@@ -61,6 +61,11 @@ class Dataset:
         """The items sorted: their empirical distribution function."""
         return self.items if self.order == "sorted" else np.sort(self.items)
 
+    @property
+    def sorted(self) -> "Dataset":
+        """The same items in ascending order."""
+        return Dataset(self.law, "sorted", self.ascending)
+
     def thinned(self, most: int) -> NDArray[np.int64]:
         """At most ``most`` of the items, evenly spaced over the whole array."""
         stride = max(1, -(-self.items.size // most))
@@ -77,10 +82,7 @@ class Dataset:
         return float(max(below - QUANTILE, QUANTILE - up_to, 0.0))
 
 
-def dataset(law: Law, order: Order, size: int, seed: int = 1) -> Dataset:
-    """``size`` items of a law; the two orders hold the same items."""
+def dataset(law: Law, size: int, seed: int = 1) -> Dataset:
+    """``size`` items of a law in the order they were drawn in; ``Dataset.sorted`` holds the same items."""
     drawn = law.draw(np.random.default_rng(seed), size) * law.scale
-    items = np.trunc(drawn).astype(np.int64)
-    if order == "sorted":
-        items.sort()
-    return Dataset(law, order, items)
+    return Dataset(law, "shuffled", np.trunc(drawn).astype(np.int64))

@@ -1,7 +1,8 @@
 """Contenders from other packages, each given what suits it best: its own array type, prepared beforehand, untimed.
 
 Private peers promise ε = 1 as well. OpenDP and this library hide a replaced item; PyDP hides an added or removed
-one, which is a weaker promise at the same ε; diffprivlib's documentation does not name its neighbours.
+one, which is a weaker promise at the same ε; the documentation of diffprivlib's ``quantile`` does not name its
+neighbours.
 """
 
 import importlib
@@ -125,7 +126,11 @@ def opendp(candidates: int | None) -> Callable[[Any], Callable[[Dataset], Run]]:
 
 
 def diffprivlib(module: Any) -> Callable[[Dataset], Run]:
-    """``tools.quantile``: sorts a copy and samples an interval."""
+    """``tools.quantile``: sorts a copy and samples an interval between neighbours.
+
+    It can fail on many equal items: with a million of D5 every interval near the quantile is empty and its
+    probabilities become NaN. It gets 300,000 because it is slow, and there it answered.
+    """
 
     def prepare(dataset: Dataset) -> Run:
         items = dataset.thinned(SORTED_ITEMS)

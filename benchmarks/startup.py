@@ -24,7 +24,7 @@ import dpfrugal as dpf
 from benchmarks import machine
 
 RESULTS = Path(__file__).parent / "results"
-PROCESSES, LOOPS = 9, 5
+PROCESSES, LOOPS = 7, 5
 SINGLE_ITEMS, THREAD_ITEMS = 200_000, 20_000_000
 
 IMPORT = """
