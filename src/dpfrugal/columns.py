@@ -4,7 +4,10 @@ A missing column and a damaged file are reported in one sentence, a text line th
 pyarrow's own messages quote what they could not read, so they never travel with an error, not even as its context.
 """
 
+import queue
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -53,3 +56,37 @@ def chosen(path: Path, names: list[str], column: str | None) -> str:
 def damaged(path: Path, kind: str) -> TableError:
     """The sentence for a file that is not what it seems."""
     return TableError(f"{path}: this is no readable {kind} file; it may be truncated or damaged.")
+
+
+def read_ahead(batches: Iterator[tuple[Any, int]], most_waiting: int = 64) -> Iterator[tuple[Any, int]]:
+    """The same batches, read by a thread of their own while earlier ones are being processed."""
+    waiting: queue.Queue[tuple[Any, int] | BaseException | None] = queue.Queue(most_waiting)
+    abandoned = threading.Event()
+
+    def hand_over(batch: tuple[Any, int] | BaseException | None) -> None:
+        while not abandoned.is_set():
+            with suppress(queue.Full):
+                waiting.put(batch, timeout=0.1)
+                break
+
+    def read() -> None:
+        try:
+            for batch in batches:
+                hand_over(batch)
+                if abandoned.is_set():
+                    return
+        except BaseException as error:  # whatever ends the reading must end the caller's loop
+            hand_over(error)
+        else:
+            hand_over(None)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        while (batch := waiting.get()) is not None:
+            if isinstance(batch, BaseException):
+                raise batch
+            yield batch
+    finally:
+        abandoned.set()
+        reader.join()

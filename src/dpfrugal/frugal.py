@@ -152,10 +152,11 @@ class Frugal1U:
         """Walk on a copy and keep it only if the whole batch is accepted."""
         estimates, position = self._estimates.copy(), self._position
         for chunk in batch:
-            small = chunk.values.size * estimates.size < WORTH_COMPILING and "numba" not in sys.modules
+            end = position + chunk.values.size
+            small = end * estimates.size < WORTH_COMPILING and "numba" not in sys.modules
             absent = (walk_plainly if small else advance)(estimates, position, chunk, self._path)
             if absent and self._nan_policy == "raise":
                 raise ItemError('The batch has NaN or null items; clean the data, or use nan_policy="omit".')
-            position += chunk.values.size
+            position = end
         # Pending items are always taken in first, so none is left now. No interrupt can come between these stores.
         self._estimates, self._position, self._pending = estimates, position, []

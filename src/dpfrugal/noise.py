@@ -8,6 +8,7 @@ OpenDP is imported at the first release, not before.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any, cast
 
 from dpfrugal.errors import PrivacyError
@@ -19,20 +20,29 @@ def add_noise(values: Sequence[int], guarantee: Guarantee, sensitivity: Sensitiv
     return measurement(guarantee, sensitivity)(list(values))
 
 
+def _opendp() -> Any:
+    """The parts of OpenDP that are used: its prelude would load scikit-learn and polars where they are installed."""
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
+
+    parts = (atom_domain, vector_domain, make_gaussian, make_laplace, l1_distance, l2_distance, enable_features)
+    return SimpleNamespace(**{part.__name__: part for part in parts})
+
+
 @lru_cache(maxsize=64)
 def measurement(guarantee: Guarantee, sensitivity: Sensitivity) -> Callable[[list[int]], list[int]]:
     """OpenDP's measurement for a vector of integers, checked against the promise by its own privacy map."""
-    from opendp import prelude
-
-    opendp: Any = prelude  # its functions carry no types
+    opendp = _opendp()
     opendp.enable_features("contrib")
     scale = guarantee.noise_scale(sensitivity)
     integers = opendp.vector_domain(opendp.atom_domain(T="i64"))
     if guarantee.noise == "laplace":
-        sampler = opendp.m.make_laplace(integers, opendp.l1_distance(T="i64"), scale=scale)
+        sampler = opendp.make_laplace(integers, opendp.l1_distance(T="i64"), scale=scale)
         reported = sampler.map(sensitivity.l1)
     else:
-        sampler = opendp.m.make_gaussian(integers, opendp.l2_distance(T="f64"), scale=scale)
+        sampler = opendp.make_gaussian(integers, opendp.l2_distance(T="f64"), scale=scale)
         reported = sampler.map(sensitivity.l2)
     if not guarantee.covers(reported, sensitivity):
         raise PrivacyError(

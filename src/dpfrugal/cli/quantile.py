@@ -51,6 +51,7 @@ def quantile(
     Example: dpfrugal quantile requests.parquet --column ms -q 0.5 -q 0.99 --epsilon 1 --decimals 3
     """
     from dpfrugal.cli.terminal import explain, progress
+    from dpfrugal.columns import read_ahead
     from dpfrugal.dp_frugal import DPFrugal1U
 
     estimator = DPFrugal1U(
@@ -63,7 +64,7 @@ def quantile(
     )
     items = _items(file, column, file_format, omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
     with progress(items.name, items.total, items.unit) as made:
-        for batch, advance in items.batches:
+        for batch, advance in read_ahead(items.batches):
             estimator.update_many(batch)
             made(advance, len(batch))
     if not estimator.items:
