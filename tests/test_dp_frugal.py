@@ -108,7 +108,7 @@ def test_several_quantiles_cost_one_epsilon_together(monkeypatch: pytest.MonkeyP
 class WithoutReAnchoring(dpf.DPFrugal1U):
     """Releases, and goes on from the raw state."""
 
-    def _fresh_release(self) -> dpf.Release:
+    def _fresh_release(self) -> dpf.WalkRelease:
         before = self._walk._settled().copy()
         release = super()._fresh_release()
         self._walk._estimates = before
@@ -131,7 +131,7 @@ class WithACoinPerMove(dpf.DPFrugal1U):
         if self._walk._settled()[0] != self._walk._path.grid.index(item):
             super().update(item)
 
-    def release(self) -> dpf.Release:
+    def release(self) -> dpf.WalkRelease:
         return self._fresh_release()
 
 
@@ -154,10 +154,17 @@ def noise_of(make: Callable[[], Any], runs: int = 4_000) -> np.ndarray:
 class NoiseInDataUnits(dpf.DPFrugal1U):
     """Adds Laplace(2/ε) after dividing by 10^decimals, as the authors' program does."""
 
-    def _fresh_release(self) -> dpf.Release:
+    def _fresh_release(self) -> dpf.WalkRelease:
         walk = self._walk
         noisy = walk._path.grid.value(int(walk._settled()[0])) + noise.add_noise([0], ONE, Sensitivity.of(2))[0]
-        return dpf.Release((noisy,), walk.quantiles, ONE, walk.items, walk._path.grid, Sensitivity.of(2))
+        return dpf.WalkRelease(
+            values=(noisy,),
+            quantiles=walk.quantiles,
+            guarantee=ONE,
+            items=walk.items,
+            grid=walk._path.grid,
+            sensitivity=Sensitivity.of(2),
+        )
 
 
 def test_noise_is_added_on_the_grid() -> None:

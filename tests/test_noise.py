@@ -1,5 +1,7 @@
 """Noise: its exact distribution, with a power leg; and OpenDP's own privacy map against the promise."""
 
+import itertools
+import os
 import subprocess
 import sys
 from fractions import Fraction
@@ -28,6 +30,43 @@ GUARANTEES: list[Guarantee] = [
 
 def law(guarantee: Guarantee, scale: float) -> object:
     return discrete_laplace(scale) if guarantee.noise == "laplace" else discrete_gaussian(scale)
+
+
+@pytest.mark.parametrize("guarantee", [GUARANTEES[0], GUARANTEES[4]], ids=repr)
+def test_noise_from_the_stock_has_the_same_distribution(guarantee: Guarantee) -> None:
+    """False alarm and power as below; four values at a time, so the stock is renewed hundreds of times."""
+    sample = np.array([noise.add_noise([0] * 4, guarantee, Sensitivity.of(2)) for _ in range(DRAWS // 4)]).ravel()
+    scale = guarantee.noise_scale(2)
+    assert chi_square_p_value(sample, law(guarantee, scale)) > FALSE_ALARM  # type: ignore[arg-type]
+    assert chi_square_p_value(sample, law(guarantee, scale * 0.9)) < FALSE_ALARM  # type: ignore[arg-type]
+
+
+def test_a_number_of_the_stock_serves_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a sampler that counts up instead of drawing, every number must come out exactly once."""
+    counter = itertools.count()
+    monkeypatch.setattr(noise, "measurement", lambda g, s: lambda values: [next(counter) for _ in values])
+    monkeypatch.setattr(noise, "_stocks", {})
+    seen = [
+        draw for size in (1, 3, 16, 2, 7) * 40 for draw in noise.add_noise([0] * size, GUARANTEES[0], Sensitivity.of(2))
+    ]
+    assert len(set(seen)) == len(seen)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_draws_noise_of_its_own() -> None:
+    program = (
+        "import os, dpfrugal as dpf\n"
+        "from dpfrugal import noise\n"
+        "from dpfrugal.guarantees import Sensitivity\n"
+        "def draws(): return [noise.add_noise([0], dpf.PureDP(epsilon=0.01), Sensitivity.of(2))[0] for _ in range(20)]\n"
+        "draws()\n"
+        "read, write = os.pipe()\n"
+        "if os.fork() == 0:\n"
+        "    os.write(write, repr(draws()).encode()); os._exit(0)\n"
+        "mine = repr(draws()); os.wait()\n"
+        "assert os.read(read, 10_000).decode() != mine\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES, ids=repr)
@@ -76,6 +115,7 @@ def test_too_little_noise_is_refused(guarantee: Guarantee, monkeypatch: pytest.M
     right = guarantee.noise_scale(2)
     monkeypatch.setattr(type(guarantee), "noise_scale", lambda self, sensitivity: right * less)
     noise.measurement.cache_clear()
+    monkeypatch.setattr(noise, "_stocks", {})
     with pytest.raises(PrivacyError, match="nothing was released"):
         noise.add_noise([0], guarantee, Sensitivity.of(2))
     noise.measurement.cache_clear()

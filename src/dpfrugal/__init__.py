@@ -20,7 +20,7 @@ from dpfrugal.errors import (
 )
 from dpfrugal.frugal import Frugal1U
 from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
-from dpfrugal.release import Release
+from dpfrugal.release import Release, SegmentRelease, WalkRelease
 from dpfrugal.version import __version__
 
 __all__ = [
@@ -37,7 +37,9 @@ __all__ = [
     "PrivacyError",
     "PureDP",
     "Release",
+    "SegmentRelease",
     "Sensitivity",
     "TableError",
+    "WalkRelease",
     "__version__",
 ]

@@ -9,31 +9,17 @@ Worked number: ``decimals=3``, ε = 1: noise of scale 2 grid steps, so |noise| <
 probability 95%, at every release.
 """
 
-import os
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NoReturn
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
-from dpfrugal import noise
-from dpfrugal.errors import ParameterError, ParameterTypeError, PrivacyError
+from dpfrugal import guard, noise
 from dpfrugal.frugal import Frugal1U, NanPolicy
 from dpfrugal.grid import LARGEST_ESTIMATE
-from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
-from dpfrugal.release import Release
-
-_forks = 0
-
-
-def _count_fork() -> None:
-    global _forks
-    _forks += 1
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_count_fork)
+from dpfrugal.guarantees import Guarantee, Sensitivity, checked_guarantee, checked_max_items
+from dpfrugal.guard import Guarded
+from dpfrugal.release import WalkRelease
 
 
 def sensitivity_of(quantiles: int, max_items_per_person: int) -> Sensitivity:
@@ -43,7 +29,7 @@ def sensitivity_of(quantiles: int, max_items_per_person: int) -> Sensitivity:
     return Sensitivity(l1=steps * quantiles, l2_squared=steps**2 * quantiles, one_number=once)
 
 
-class DPFrugal1U:
+class DPFrugal1U(Guarded):
     """Private quantiles of a stream, one integer each; releases as often as asked under one guarantee.
 
     The guarantee (Theorem 4) is for neighbours that differ by one replaced item, or by the at most
@@ -53,6 +39,7 @@ class DPFrugal1U:
 
     ``update``, ``update_many`` and ``release`` may be called from several threads.
 
+    >>> from dpfrugal import PureDP
     >>> p = DPFrugal1U(0.5, PureDP(epsilon=1.0), decimals=2, start=20.0)
     >>> p.update_many([20.5] * 10_000)
     >>> r = p.release()
@@ -73,23 +60,13 @@ class DPFrugal1U:
         nan_policy: NanPolicy = "raise",
         coin_seed: int | None = None,
     ) -> None:
-        if not isinstance(guarantee, PureDP | ApproxDP | ZCDP):
-            raise ParameterTypeError(f"guarantee must be a PureDP, ApproxDP or ZCDP, not {type(guarantee).__name__}.")
-        if isinstance(max_items_per_person, bool) or not isinstance(max_items_per_person, int | np.integer):
-            raise ParameterTypeError(
-                f"max_items_per_person must be an integer, not {type(max_items_per_person).__name__}."
-            )
-        if not 1 <= max_items_per_person <= 10**9:
-            raise ParameterError(f"max_items_per_person must be between 1 and 10**9; {max_items_per_person} is not.")
+        super().__init__()
+        self._guarantee = checked_guarantee(guarantee)
+        self._max_items_per_person = checked_max_items(max_items_per_person)
         self._walk = Frugal1U(quantile, decimals=decimals, start=start, nan_policy=nan_policy, coin_seed=coin_seed)
-        self._guarantee = guarantee
-        self._max_items_per_person = int(max_items_per_person)
         self._sensitivity = sensitivity_of(len(self.quantiles), self._max_items_per_person)
         guarantee.noise_scale(self._sensitivity)  # what cannot be calibrated is refused here, not at the release
-        self._last: Release | None = None
-        self._lock = threading.Lock()
-        self._owner: int | None = None
-        self._forks = _forks
+        self._last: WalkRelease | None = None
 
     @property
     def quantiles(self) -> tuple[float, ...]:
@@ -108,7 +85,7 @@ class DPFrugal1U:
 
     def update(self, item: float) -> None:
         """Take in one item."""
-        if self._owner is not None or self._forks != _forks:
+        if self._owner is not None or self._forks != guard.forks:
             self._refuse_copies_and_loops()
         with self._lock:
             self._walk.update(item)
@@ -118,41 +95,21 @@ class DPFrugal1U:
         with self._alone():
             self._walk.update_many(items)
 
-    def release(self) -> Release:
+    def release(self) -> WalkRelease:
         """A private value for every quantile; the same one again where no item has come since the last."""
         with self._alone():
             if self._last is None or self._last.items < self._walk.items:
                 self._last = self._fresh_release()
             return self._last
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One thread at a time, and never a call from within another: it would see half a batch."""
-        self._refuse_copies_and_loops()
-        with self._lock:
-            self._owner = threading.get_ident()
-            try:
-                yield
-            finally:
-                self._owner = None
-
-    def _refuse_copies_and_loops(self) -> None:
-        if self._forks != _forks:
-            raise PrivacyError(
-                "A private estimator cannot be used after a fork: parent and child could release the same items. "
-                "Make a new one in each process."
-            )
-        if self._owner == threading.get_ident():
-            raise PrivacyError("A private estimator cannot be used from within its own update_many or release.")
-
-    def _fresh_release(self) -> Release:
+    def _fresh_release(self) -> WalkRelease:
         walk = self._walk
         raw = [int(point) for point in walk._settled()]
         noisy = [_on_grid(point) for point in noise.add_noise(raw, self._guarantee, self._sensitivity)]
         points = _in_order(noisy, self.quantiles)
         walk._estimates = np.array(points, dtype=np.int64)  # re-anchor: Theorem 4 rests on this line
         grid = walk._path.grid
-        return Release(
+        return WalkRelease(
             values=tuple(grid.value(point) for point in points),
             quantiles=walk.quantiles,
             guarantee=self._guarantee,
@@ -165,15 +122,6 @@ class DPFrugal1U:
     def __repr__(self) -> str:
         shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)
         return f"{type(self).__name__}({shown}, {self._guarantee}, items={self.items})"
-
-    def __reduce__(self) -> NoReturn:
-        raise PrivacyError("A private estimator cannot be copied or pickled: the copy could release the same items.")
-
-    def __copy__(self) -> NoReturn:
-        self.__reduce__()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
-        self.__reduce__()
 
 
 def _in_order(points: list[int], quantiles: tuple[float, ...]) -> list[int]:

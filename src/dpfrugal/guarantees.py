@@ -291,3 +291,19 @@ def rho_for(epsilon: float, delta: float) -> float:
     if low == 0.0:
         raise ParameterError(f"epsilon={epsilon:g} with delta={delta:g} is too small to calibrate noise for.")
     return low
+
+
+def checked_guarantee(guarantee: Guarantee) -> Guarantee:
+    """``guarantee``, if it is one."""
+    if not isinstance(guarantee, PureDP | ApproxDP | ZCDP):
+        raise ParameterTypeError(f"guarantee must be a PureDP, ApproxDP or ZCDP, not {type(guarantee).__name__}.")
+    return guarantee
+
+
+def checked_max_items(max_items_per_person: int) -> int:
+    """``max_items_per_person``, if it can be one."""
+    if isinstance(max_items_per_person, bool) or not isinstance(max_items_per_person, numbers.Integral):
+        raise ParameterTypeError(f"max_items_per_person must be an integer, not {type(max_items_per_person).__name__}.")
+    if not 1 <= max_items_per_person <= 10**9:
+        raise ParameterError(f"max_items_per_person must be between 1 and 10**9; {max_items_per_person} is not.")
+    return int(max_items_per_person)

@@ -6,18 +6,53 @@ first time, OpenDP's own privacy map for it must report no more than the guarant
 OpenDP is imported at the first release, not before.
 """
 
+import os
+import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from dpfrugal.errors import PrivacyError
 from dpfrugal.guarantees import Guarantee, Sensitivity
 
+# A call of OpenDP costs as much as drawing twenty numbers, so a few values take theirs from a stock.
+STOCK: Final = 256
+FEW: Final = 16
+
+_stocks: dict[tuple[Guarantee, Sensitivity], list[int]] = {}
+_lock = threading.Lock()
+
 
 def add_noise(values: Sequence[int], guarantee: Guarantee, sensitivity: Sensitivity) -> list[int]:
     """``values`` plus fresh noise: a release of all of them together is covered by ``guarantee``."""
-    return measurement(guarantee, sensitivity)(list(values))
+    if len(values) > FEW:
+        return measurement(guarantee, sensitivity)(list(values))
+    noise = drawn(len(values), guarantee, sensitivity)
+    return [value + draw for value, draw in zip(values, noise, strict=True)]
+
+
+def drawn(count: int, guarantee: Guarantee, sensitivity: Sensitivity) -> list[int]:
+    """Noise that has never been used: what the measurement adds to zeros is what it adds to anything.
+
+    A number leaves the stock before it is looked at, so that no interrupt can make it serve twice.
+    """
+    with _lock:
+        stock = _stocks.setdefault((guarantee, sensitivity), [])
+        if len(stock) < count:
+            stock.extend(measurement(guarantee, sensitivity)([0] * STOCK))
+        return [stock.pop() for _ in range(count)]
+
+
+def _forget_stocks() -> None:
+    """In a forked process: the parent will use the same numbers."""
+    global _lock
+    _lock = threading.Lock()
+    _stocks.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_stocks)
 
 
 def _opendp() -> Any:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dpfrugal.release import Release
+    from dpfrugal.release import WalkRelease
 
 QUANTILES = (0.5, 0.9, 0.99)
 DECIMALS = 3  # a coarser grid would arrive earlier and jitter more
@@ -44,7 +44,7 @@ def demo(
     except OSError as error:
         raise ParameterError(f"--output must be a folder that can be written to; {output}: {error.strerror}.") from None
     latencies = np.empty(items)
-    releases: list[Release] = []
+    releases: list[WalkRelease] = []
     with progress("private p50, p90, p99", items, "rows") as made:
         first = 0
         for end, batch in generated_latencies(release_times(items).tolist(), seed):
@@ -100,7 +100,7 @@ def exact_quantiles(latencies: "NDArray[np.float64]") -> list[float]:
     return [float(value) for value in np.partition(latencies, ranks)[ranks]]
 
 
-def draw(releases: "list[Release]", exact: list[float], picture: Path) -> None:
+def draw(releases: "list[WalkRelease]", exact: list[float], picture: Path) -> None:
     """Every release of the run against the exact quantiles of the whole stream."""
     import matplotlib as mpl
 

@@ -17,7 +17,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from dpfrugal.release import SHOWN_BETA, Release
+from dpfrugal.release import SHOWN_BETA, WalkRelease
 
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -65,7 +65,7 @@ def progress(title: str, total: int | None, unit: Literal["rows", "bytes"]) -> I
         yield made
 
 
-def explain(release: Release, start: float) -> None:
+def explain(release: WalkRelease, start: float) -> None:
     """What the numbers mean, and a warning where the walk may not have arrived. From public values only."""
     notes.print(
         f"± {release.alpha(SHOWN_BETA, exact=True):.4g} by this release's noise ({1 - SHOWN_BETA:.0%}), "
