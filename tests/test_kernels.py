@@ -1,11 +1,16 @@
 """The kernels equal ``frugal.step`` bit for bit. ``make test`` runs this file with the compiler on and off."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import dpfrugal as dpf
 from dpfrugal import coins, kernels, walk
 from dpfrugal.frugal import walk_plainly
 from dpfrugal.grid import Grid
@@ -13,6 +18,8 @@ from dpfrugal.items import Chunk
 
 # With the compiler off, numpy warns of the wrapping multiplication that SplitMix64 is made of.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+
+compiled_only = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="too slow without the compiler")
 
 DTYPES = [np.int64, np.int32, np.float64, np.float32]
 KEYS = st.integers(0, 2**64 - 1)
@@ -105,3 +112,57 @@ def test_read_only_arrays_are_read(dtype: type) -> None:
     found = np.zeros(1, dtype=np.int64)
     walk.advance(found, 0, Chunk(items), walk.Path((0.5,), Grid(0), 1))
     assert found[0] != 0
+
+
+def run(program: str) -> None:
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=120)
+
+
+def test_where_no_cache_can_be_written_it_compiles_all_the_same() -> None:
+    """A read-only install: numba then finds no place for its cache."""
+    run(
+        "import numba.core.caching as caching\n"
+        "for kind in vars(caching).values():\n"
+        "    if hasattr(kind, '_locator_classes'):\n"
+        "        kind._locator_classes = []\n"
+        "import numpy as np, dpfrugal as dpf\n"
+        "f = dpf.Frugal1U(0.5, coin_seed=1)\n"
+        "f.update_many(np.full(20_000, 50))\n"
+        "assert f.estimate == 50\n"
+    )
+
+
+@compiled_only
+def test_other_threads_run_while_a_batch_is_walked() -> None:
+    """The lock of the interpreter is released: a second thread counts on during one long batch."""
+    run(
+        "import threading, numpy as np, dpfrugal as dpf\n"
+        "f = dpf.Frugal1U([0.1, 0.5, 0.9]); f.update_many(np.zeros(20_000))\n"
+        "batch = np.random.default_rng(1).normal(0, 3, 30_000_000)\n"
+        "done, ticks = threading.Event(), []\n"
+        "walker = threading.Thread(target=lambda: (f.update_many(batch), done.set()))\n"
+        "walker.start()\n"
+        "while not done.is_set():\n"
+        "    ticks.append(f.items)\n"
+        "walker.join()\n"
+        "assert ticks.count(20_000) > 1_000, len(ticks)\n"
+    )
+
+
+@compiled_only
+def test_a_batch_of_more_than_2_to_the_31_items() -> None:
+    """One number, seen two thousand million times, which takes no memory."""
+    f = dpf.Frugal1U(0.5, coin_seed=1)
+    f.update_many(np.broadcast_to(np.int8(5), 2**31 + 3))
+    assert (f.estimate, f.items) == (5, 2**31 + 3)
+
+
+def test_legs_of_a_long_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Legs are shortened, so that a short batch crosses as many borders as one of 2^31 items would."""
+    monkeypatch.setattr(walk, "LONGEST_LEG", 1_000)
+    items = np.random.default_rng(2).normal(0, 40, 10_001)
+    path = walk.Path((0.2, 0.7), Grid(1), 9)
+    expected, found = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    walk_plainly(expected, 2**40 + 7, Chunk(items), path)
+    walk.advance(found, 2**40 + 7, Chunk(items), path)
+    assert found.tolist() == expected.tolist()
