@@ -50,10 +50,12 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_quantile_of_a_file(parquet: Path) -> None:
-    done = run(
-        "quantile", parquet, "--column", "ms", "-q", 0.5, "-q", 0.9, "--epsilon", 1, "--decimals", 2, "--start", 40
-    )
+WALK = ("--algorithm", "dp-frugal-1u")
+
+
+@pytest.mark.parametrize("options", [(), ("--decimals", 2), (*WALK, "--decimals", 2, "--start", 40)])
+def test_quantile_of_a_file(parquet: Path, options: tuple[object, ...]) -> None:
+    done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "-q", 0.9, "--epsilon", 1, *options)
     assert done.returncode == 0, done.stderr
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert [float(q) for q, _ in rows] == [0.5, 0.9]
@@ -76,7 +78,7 @@ def test_quantile_of_a_file(parquet: Path) -> None:
     ],
 )
 def test_json_carries_the_claim(options: list[str], claim: dict[str, Any], parquet: Path) -> None:
-    done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "--start", 45, "--json", *options)
+    done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "--start", 45, "--json", *WALK, *options)
     answer = json.loads(done.stdout)
     assert answer["guarantee"] == claim
     assert answer["items"] == ITEMS.size
@@ -95,7 +97,7 @@ def test_people_with_many_items_get_more_noise(parquet: Path) -> None:
     one, ten = (
         json.loads(
             run(
-                *("quantile", parquet, "--column", "ms", "-q", 0.5, "--epsilon", 1, "--json"),
+                *("quantile", parquet, "--column", "ms", "-q", 0.5, "--epsilon", 1, "--json", *WALK),
                 *("--max-items-per-person", items),
             ).stdout
         )
@@ -105,10 +107,27 @@ def test_people_with_many_items_get_more_noise(parquet: Path) -> None:
     assert "10 items" in ten["unit"]
 
 
+def test_json_of_the_default_has_intervals(parquet: Path) -> None:
+    done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "-q", 0.99, "--epsilon", 1, "--json")
+    answer = json.loads(done.stdout)
+    for q, value, (low, high) in zip(answer["quantiles"], answer["values"], answer["intervals"], strict=True):
+        assert low <= value <= high
+        assert abs(value - np.quantile(ITEMS, q)) < 0.5
+    assert answer["stable"] is True
+    assert answer["items"] == ITEMS.size
+
+
+def test_a_sorted_file_is_pointed_out(tmp_path: Path) -> None:
+    path = tmp_path / "sorted.parquet"
+    pq.write_table(pa.table({"ms": np.sort(ITEMS)}), path)
+    done = run("quantile", path, "-q", 0.5, "--epsilon", 1)
+    assert "segments of the stream disagree" in done.stderr
+
+
 def test_a_walk_that_cannot_have_arrived_is_pointed_out(parquet: Path) -> None:
-    done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "--epsilon", 1, "--decimals", 4)
+    done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "--epsilon", 1, "--decimals", 4, *WALK)
     assert "may not have arrived" in done.stderr
-    done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "--epsilon", 1, "--decimals", 1)
+    done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "--epsilon", 1, "--decimals", 1, *WALK)
     assert "may not have arrived" not in done.stderr
 
 
@@ -147,6 +166,7 @@ def test_bad_files_end_in_a_sentence(parquet: Path, tmp_path: Path) -> None:
         (["-q", "0", "--epsilon", "1"], "strictly between 0 and 1"),
         (["-q", "0.5", "--epsilon", "1", "--column", "ms"], "for files"),
         (["-q", "0.5", "--epsilon", "1", "--format", "csv"], "for files"),
+        (["-q", "0.5", "--epsilon", "1", *WALK, "--decimals", "99"], "decimals"),
         (["-q", "0.5", "--rho", "-1"], "rho"),
         (["-q", "0.5", "--epsilon", "1", "--decimals", "99"], "decimals"),
         (["-q", "0.5", "--epsilon", "20", "--delta", "1e-6", "--calibration", "classic"], "--calibration analytic"),
@@ -167,9 +187,10 @@ def test_standard_input_that_is_no_number() -> None:
     assert "no items" in refused("watch", "-q", 0.5, "--epsilon", 1, "--every", 10, text="")
 
 
-def test_watch_releases_once_per_period_of_items() -> None:
+@pytest.mark.parametrize("options", [(), WALK, ("--half-life", 500)])
+def test_watch_releases_once_per_period_of_items(options: tuple[object, ...]) -> None:
     text = "".join(f"{k % 100}\n" for k in range(1_000))
-    done = run("watch", "-q", 0.5, "-q", 0.9, "--epsilon", 1, "--every", 250, text=text)
+    done = run("watch", "-q", 0.5, "-q", 0.9, "--epsilon", 1, "--every", 250, *options, text=text)
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert [int(row[0]) for row in rows] == [250, 500, 750, 1000]
     assert all(len(row) == 3 for row in rows)

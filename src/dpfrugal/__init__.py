@@ -20,6 +20,7 @@ from dpfrugal.errors import (
 )
 from dpfrugal.frugal import Frugal1U
 from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
+from dpfrugal.quantile import PrivateQuantile
 from dpfrugal.release import Release, SegmentRelease, WalkRelease
 from dpfrugal.version import __version__
 
@@ -35,6 +36,7 @@ __all__ = [
     "ParameterError",
     "ParameterTypeError",
     "PrivacyError",
+    "PrivateQuantile",
     "PureDP",
     "Release",
     "SegmentRelease",

@@ -41,7 +41,7 @@ def _show_version(wanted: bool) -> None:
 
 
 @app.callback()
-def options(
+def common(
     version: Annotated[bool, typer.Option("--version", callback=_show_version, help="Show the version.")] = False,
 ) -> None:
     """Differentially private quantiles of a stream, in constant memory."""

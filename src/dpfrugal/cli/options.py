@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 class Algorithm(StrEnum):
     """The estimators that the command line offers."""
 
+    PRIVATE_QUANTILE = "private-quantile"
     DP_FRUGAL_1U = "dp-frugal-1u"
 
 
@@ -52,13 +53,16 @@ MaxItems = Annotated[
     ),
 ]
 Decimals = Annotated[
-    int, typer.Option(help="Decimal places of the grid; one step is 10^-decimals.", rich_help_panel=ESTIMATOR)
+    int | None,
+    typer.Option(help="Decimal places to print; for dp-frugal-1u those of its grid.", rich_help_panel=ESTIMATOR),
 ]
 Start = Annotated[
     float,
-    typer.Option(help="Where the walk starts: a public guess, never a look at the data.", rich_help_panel=ESTIMATOR),
+    typer.Option(help="Where to start: a public guess, never a look at the data.", rich_help_panel=ESTIMATOR),
 ]
-AlgorithmOption = Annotated[Algorithm, typer.Option(help="The estimator.", rich_help_panel=ESTIMATOR)]
+AlgorithmOption = Annotated[
+    Algorithm, typer.Option(help="The estimator: ours, or the paper's walk.", rich_help_panel=ESTIMATOR)
+]
 NanPolicyOption = Annotated[
     NanPolicyChoice,
     typer.Option("--nan-policy", help="Refuse NaN and null items, or count them unmoved.", rich_help_panel=ESTIMATOR),

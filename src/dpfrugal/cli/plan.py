@@ -15,7 +15,7 @@ def plan(
     beta: Annotated[float, typer.Option(help="α is exceeded by |noise| with at most this probability.")] = 0.05,
     quantiles: Annotated[int, typer.Option(help="How many quantiles share the guarantee.", min=1)] = 1,
     max_items_per_person: o.MaxItems = 1,
-    decimals: o.Decimals = 0,
+    decimals: o.Decimals = None,
     as_json: o.Json = False,
 ) -> None:
     """Noise and α of every guarantee for DP-Frugal-1U, as a table; no data is read.
@@ -32,7 +32,7 @@ def plan(
 
     if max_items_per_person < 1:
         raise ParameterError(f"--max-items-per-person must be at least 1; {max_items_per_person} is not.")
-    grid, sensitivity = Grid(decimals), sensitivity_of(quantiles, max_items_per_person)
+    grid, sensitivity = Grid(decimals or 0), sensitivity_of(quantiles, max_items_per_person)
     approx = ApproxDP(epsilon=epsilon, delta=delta)
     zcdp = ZCDP(rho=rho_for(approx.epsilon, approx.delta) if rho is None else rho)
     rows: list[dict[str, str | float | None]] = []
@@ -59,7 +59,9 @@ def plan(
         rows.append({"guarantee": "approx., classic", "parameters": str(approx)})
     add("zCDP, Gaussian", zcdp)
     if as_json:
-        typer.echo(json.dumps({"beta": beta, "delta": delta, "decimals": decimals, "rows": rows}, ensure_ascii=False))
+        typer.echo(
+            json.dumps({"beta": beta, "delta": delta, "decimals": grid.decimals, "rows": rows}, ensure_ascii=False)
+        )
         return
     many = f"{quantiles} quantiles together, " if quantiles > 1 else ""
     table = Table(

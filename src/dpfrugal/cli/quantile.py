@@ -33,8 +33,8 @@ def quantile(
     rho: o.Rho = None,
     calibration: o.CalibrationOption = o.Calibration.ANALYTIC,
     max_items_per_person: o.MaxItems = 1,
-    algorithm: o.AlgorithmOption = o.Algorithm.DP_FRUGAL_1U,
-    decimals: o.Decimals = 0,
+    algorithm: o.AlgorithmOption = o.Algorithm.PRIVATE_QUANTILE,
+    decimals: o.Decimals = None,
     start: o.Start = 0.0,
     nan_policy: o.NanPolicyOption = o.NanPolicyChoice.RAISE,
     file_format: Annotated[
@@ -48,19 +48,21 @@ def quantile(
 
     Text may be gzipped (.gz); .tsv is split at tabs; a CSV of bare numbers needs no header.
 
-    Example: dpfrugal quantile requests.parquet --column ms -q 0.5 -q 0.99 --epsilon 1 --decimals 3
+    Example: dpfrugal quantile requests.parquet --column ms -q 0.5 -q 0.99 --epsilon 1
     """
+    from dpfrugal.cli.estimator import estimator_from, shown_values
     from dpfrugal.cli.terminal import explain, progress
     from dpfrugal.columns import read_ahead
     from dpfrugal.dp_frugal import DPFrugal1U
 
-    estimator = DPFrugal1U(
+    estimator = estimator_from(
+        algorithm,
         quantiles,
         o.guarantee_from(epsilon, delta, rho, calibration),
+        max_items_per_person=max_items_per_person,
         decimals=decimals,
         start=start,
-        max_items_per_person=max_items_per_person,
-        nan_policy=nan_policy.value,
+        nan_policy=nan_policy,
     )
     items = _items(file, column, file_format, omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
     with progress(items.name, items.total, items.unit) as made:
@@ -69,12 +71,12 @@ def quantile(
             made(advance, len(batch))
     if not estimator.items:
         raise TableError(f"{'standard input' if file == '-' else file}: there are no items to estimate a quantile of.")
-    release = estimator.release()
+    release = estimator.release() if isinstance(estimator, DPFrugal1U) else estimator.release(close=True)
     if as_json:
         typer.echo(json.dumps(release.to_dict(), ensure_ascii=False))
     else:
-        for q, value in zip(release.quantiles, release.values, strict=True):
-            typer.echo(f"{q:g}\t{value:.{decimals}f}")
+        for q, value in zip(release.quantiles, shown_values(release, algorithm, decimals), strict=True):
+            typer.echo(f"{q:g}\t{value}")
     explain(release, start)
 
 

@@ -17,7 +17,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from dpfrugal.release import SHOWN_BETA, WalkRelease
+from dpfrugal.release import SHOWN_BETA, Release, SegmentRelease, WalkRelease
 
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -65,8 +65,25 @@ def progress(title: str, total: int | None, unit: Literal["rows", "bytes"]) -> I
         yield made
 
 
-def explain(release: WalkRelease, start: float) -> None:
-    """What the numbers mean, and a warning where the walk may not have arrived. From public values only."""
+def explain(release: Release, start: float) -> None:
+    """What the numbers mean, and a warning where they may mislead. From public values only."""
+    if isinstance(release, SegmentRelease):
+        explain_segments(release)
+    elif isinstance(release, WalkRelease):
+        explain_walk(release, start)
+
+
+def explain_segments(release: SegmentRelease) -> None:
+    """Intervals, and whether segments agree."""
+    for q, (low, high) in zip(release.quantiles, release.intervals(), strict=True):
+        notes.print(f"q={q:g}: the true quantile lies in \\[{low:.9g}, {high:.9g}] ({1 - SHOWN_BETA:.0%})")
+    notes.print(f"{release.guarantee} per {release.unit} (replace-one), {release.items:,} items")
+    if not release.stable:
+        notes.print("[yellow]note:[/] segments of the stream disagree: it is sorted, or drifts. Shuffle the rows.")
+
+
+def explain_walk(release: WalkRelease, start: float) -> None:
+    """α, and whether the walk can have arrived."""
     notes.print(
         f"± {release.alpha(SHOWN_BETA, exact=True):.4g} by this release's noise ({1 - SHOWN_BETA:.0%}), "
         f"{release.guarantee} per {release.unit} "

@@ -55,8 +55,12 @@ def watch(
     rho: o.Rho = None,
     calibration: o.CalibrationOption = o.Calibration.ANALYTIC,
     max_items_per_person: o.MaxItems = 1,
-    algorithm: o.AlgorithmOption = o.Algorithm.DP_FRUGAL_1U,
-    decimals: o.Decimals = 0,
+    algorithm: o.AlgorithmOption = o.Algorithm.PRIVATE_QUANTILE,
+    half_life: Annotated[
+        float | None,
+        typer.Option(help="Follow a moving quantile: forget half after so many items.", rich_help_panel=o.ESTIMATOR),
+    ] = None,
+    decimals: o.Decimals = None,
     start: o.Start = 0.0,
     nan_policy: o.NanPolicyOption = o.NanPolicyChoice.RAISE,
     as_json: o.Json = False,
@@ -67,28 +71,31 @@ def watch(
 
     All releases together are covered by the one guarantee: each item influences one only.
 
-    Each release leaves its noise in the walk: let a period hold many more items than α has steps.
+    With --algorithm dp-frugal-1u each release leaves its noise in the walk: choose long periods.
 
     Ctrl-C ends it after the last full period. When the input ends, the rest is released too.
 
     Example: tail -f latencies.log | dpfrugal watch -q 0.99 --epsilon 1 --every 10s --decimals 1
     """
+    from dpfrugal.cli.estimator import estimator_from, shown_values
     from dpfrugal.cli.terminal import notes
-    from dpfrugal.dp_frugal import DPFrugal1U
 
     period = Period.parse(every)
-    estimator = DPFrugal1U(
+    estimator = estimator_from(
+        algorithm,
         quantiles,
         o.guarantee_from(epsilon, delta, rho, calibration),
+        max_items_per_person=max_items_per_person,
         decimals=decimals,
         start=start,
-        max_items_per_person=max_items_per_person,
-        nan_policy=nan_policy.value,
+        nan_policy=nan_policy,
+        half_life=half_life,
     )
 
     def show(release: "Release") -> None:
-        values = "\t".join(f"{value:.{decimals}f}" for value in release.values)
-        line = json.dumps(release.to_dict(), ensure_ascii=False) if as_json else f"{release.items}\t{values}"
+        values = "\t".join(shown_values(release, algorithm, decimals))
+        record = release.to_dict() | {"items": estimator.items}
+        line = json.dumps(record, ensure_ascii=False) if as_json else f"{estimator.items}\t{values}"
         typer.echo(line)
         sys.stdout.flush()
 

@@ -1,0 +1,93 @@
+"""What segments have taught about one quantile, in four sums; and whether they agree with each other.
+
+Each segment measures q - F(c) at its own edge c. With one density f for all of them, the weighted mean of
+c + (q - F(c)) / f is the mean of one-step estimates. The weights depend on the number of items and on the noise
+only, never on a density, so a mistaken density cannot favour a segment.
+"""
+
+import math
+from dataclasses import dataclass
+
+CALM = 3.0  # mean squared residual up to which segments agree; 1 is expected
+LEVEL = 4 / 3  # mean residual up to which they do; its standard deviation is 1/3
+KEPT = 0.8  # of the running means, per segment
+
+
+@dataclass(frozen=True)
+class Target:
+    """The quantile that is sought."""
+
+    q: float
+
+    @property
+    def variance(self) -> float:
+        """Of one item's being below the quantile."""
+        return self.q * (1 - self.q)
+
+    @property
+    def tail(self) -> float:
+        """The share of the items on the quantile's thinner side."""
+        return min(self.q, 1 - self.q)
+
+
+@dataclass
+class Evidence:
+    """Sums over segments of weights, of weights times (c - base), and of weights times (q - F(c))."""
+
+    weight: float = 0.0
+    centre: float = 0.0
+    gap: float = 0.0
+    base: float = 0.0
+
+    def add(self, centre: float, gap: float, weight: float) -> None:
+        """One more measurement of q - F(centre)."""
+        if self.weight == 0:
+            self.base = centre
+        self.weight += weight
+        self.centre += weight * (centre - self.base)
+        self.gap += weight * gap
+
+    def fade(self, kept: float) -> None:
+        """Forget a part of everything."""
+        self.weight, self.centre, self.gap = kept * self.weight, kept * self.centre, kept * self.gap
+
+    def forget(self) -> None:
+        """Forget everything."""
+        self.fade(0.0)
+
+    def quantile(self, density: float) -> float:
+        """The mean of the one-step estimates."""
+        return self.base + (self.centre + (self.gap / density if self.gap else 0.0)) / self.weight
+
+    @property
+    def error(self) -> float:
+        """The standard error of ``quantile``, as a share of the items."""
+        return 1 / math.sqrt(self.weight) if self.weight else math.inf
+
+
+@dataclass
+class Agreement:
+    """Running means of what each segment said against what the earlier ones had said, in standard errors."""
+
+    surprise: float = 1.0
+    trend: float = 0.0
+
+    def note(self, residual: float) -> None:
+        """One more segment."""
+        residual = min(max(residual, -5.0), 5.0)
+        self.surprise = KEPT * self.surprise + (1 - KEPT) * residual**2
+        self.trend = KEPT * self.trend + (1 - KEPT) * residual
+
+    def contradicted(self) -> None:
+        """A segment contradicted what was believed for sure."""
+        self.surprise = 25.0
+
+    @property
+    def stable(self) -> bool:
+        """Whether consecutive segments agree."""
+        return self.surprise < CALM and abs(self.trend) < LEVEL
+
+    @property
+    def widening(self) -> float:
+        """By how much to widen an interval: by nothing while segments agree."""
+        return 1.0 if self.stable else max(2.0, math.sqrt(self.surprise), 3 * abs(self.trend))

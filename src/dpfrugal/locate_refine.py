@@ -1,0 +1,149 @@
+"""Locate and refine: private quantiles from noisy counts on disjoint segments of a stream. It knows no data.
+
+The stream is cut into consecutive segments. The edges and the length of a segment are public: constants, or
+functions of earlier *noisy* counts. A segment's items are counted between the edges, ``absorb`` adds discrete
+noise to the counts and plans the next segment. One replaced item lies in one segment and moves its histogram by
+at most 2 in L1 (2 in squared L2), however many edges it has; so every segment, and by parallel composition the whole
+transcript, has the promised guarantee, for all quantiles together.
+
+Worked number: the median and p99 of a million items at ε = 1 are each off by as much as the exact sample quantiles
+(√(q(1-q)/n) in rank: 0.0005 and 0.0001), to a few percent, with fewer than ten counters most of the time.
+"""
+
+import copy
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal.errors import ParameterError
+from dpfrugal.evidence import Target
+from dpfrugal.guarantees import Guarantee, Sensitivity, positive, probability
+from dpfrugal.locate import SHORTEST
+from dpfrugal.noise import add_noise
+from dpfrugal.noisy_cdf import NoisyCdf
+from dpfrugal.search import Search
+
+
+def noise_variance(guarantee: Guarantee, sensitivity: Sensitivity) -> float:
+    """The variance of the integer noise of one count: 2a/(1-a)², a = e^(-1/b), or σ².
+
+    7.8352 for ε = 1 and a histogram (b = 2).
+    """
+    scale = guarantee.noise_scale(sensitivity)
+    if guarantee.noise == "gaussian":
+        return scale**2
+    return 0.5 / math.sinh(0.5 / scale) ** 2
+
+
+class LocateRefine:
+    """A state machine: ``edges`` and ``segment_length`` out, ``absorb(counts)`` in, ``estimates`` at any time."""
+
+    def __init__(
+        self,
+        quantiles: Sequence[float],
+        guarantee: Guarantee,
+        *,
+        max_items_per_person: int = 1,
+        start: float = 0.0,
+        expected_items: int | None = None,
+        half_life: float | None = None,
+    ) -> None:
+        if not math.isfinite(start):
+            raise ParameterError(f"start must be finite; {start} is not.")
+        most = max_items_per_person
+        self._guarantee = guarantee
+        self._histogram = Sensitivity(l1=2 * most, l2_squared=2 * most**2)
+        self._number = Sensitivity.of(1) if most == 1 else Sensitivity(l1=most, l2_squared=most**2)
+        self._bin_variance = noise_variance(guarantee, self._histogram)
+        self._number_variance = noise_variance(guarantee, self._number)
+        self._longest = math.inf
+        if half_life is not None:
+            self._longest = min(self._longest, positive("half_life", half_life) / 8)
+        if expected_items is not None:
+            self._longest = min(self._longest, positive("expected_items", expected_items) / 16)
+        self._searches = [Search(Target(probability("quantile", q)), float(start), half_life) for q in quantiles]
+        self.items = 0
+        self._plan()
+
+    def _plan(self) -> None:
+        """Edges and length of the next segment, from what is public."""
+        wanted = {edge + 0.0 for search in self._searches for edge in search.edges() if math.isfinite(edge)}
+        self.edges = np.array(sorted(wanted), dtype=np.float64)
+        lengths = []
+        for search in self._searches:
+            below = int(np.clip(np.searchsorted(self.edges, search.estimate) + 1, 1, self.edges.size))
+            bins = self.edges.size + 1
+            variance = self._bin_variance * below * (bins - below) / bins if bins > 2 else self._number_variance
+            lengths.append(search.length(self.items, variance, self._bin_variance))
+        longest = self._longest * (4 if any(search.locating for search in self._searches) else 1)
+        self.segment_length = math.ceil(max(SHORTEST, min(max(lengths), longest)))
+        self._pending: tuple[list[int], int, int] | None = None
+        self._before: list[Search] = []
+
+    def absorb(self, counts: Sequence[int] | NDArray[np.int64], *, missing: int | None = None) -> None:
+        """Add noise to one segment's counts, learn from them, and plan the next segment.
+
+        ``missing`` items lie in no bin; where there may be any, their number is one more count of the histogram.
+
+        A segment that was closed early while locating is too short to plan by: its noisy counts are kept, the
+        edges stay, and the next counts are added to them.
+        """
+        raw = [int(count) for count in counts]
+        if len(raw) != self.edges.size + 1:
+            raise ParameterError(f"counts must have one number per bin: {self.edges.size + 1}, not {len(raw)}.")
+        items = sum(raw) + (missing or 0)  # public: the number of items in the segment
+        if items <= 0:
+            raise ParameterError("counts must be of at least one item.")
+        self.items += items
+        if self.edges.size == 1 and missing is None:
+            noisy = add_noise(raw[:1], self._guarantee, self._number)
+            self._learn(NoisyCdf.of_one(self.edges, noisy[0], items, self._number_variance))
+            self._plan()
+            return
+        noisy = add_noise(raw if missing is None else [*raw, missing], self._guarantee, self._histogram)
+        if missing is not None:
+            items = max(1, items - max(0, noisy.pop()))
+        parts = 1
+        if self._pending is not None:
+            earlier, earlier_items, parts = self._pending
+            noisy, items, parts = [a + b for a, b in zip(noisy, earlier, strict=True)], items + earlier_items, parts + 1
+            self._searches = self._before
+        before = self._searches
+        short = items < self.segment_length / 2 and any(search.locating for search in before)
+        if short:
+            self._searches = copy.deepcopy(before)
+        self._learn(NoisyCdf.of_bins(self.edges, noisy, items, parts * self._bin_variance))
+        if short:
+            self._pending, self._before = (noisy, items, parts), before
+        else:
+            self._plan()
+
+    def _learn(self, cdf: NoisyCdf) -> None:
+        for search in self._searches:
+            search.absorb(cdf)
+
+    @property
+    def estimates(self) -> tuple[float, ...]:
+        """One number per quantile, in their order; a larger quantile never has a smaller estimate."""
+        return self._monotone([search.estimate for search in self._searches])
+
+    def intervals(self, confidence: float) -> tuple[tuple[float, float], ...]:
+        """Bounds of each true quantile at ``confidence``: sampling and noise. Infinite where nothing is known."""
+        confidence = probability("confidence", confidence)
+        bounds = [search.interval(confidence) for search in self._searches]
+        lows, highs = self._monotone([low for low, _ in bounds]), self._monotone([high for _, high in bounds])
+        return tuple(zip(lows, highs, strict=True))
+
+    @property
+    def stable(self) -> bool:
+        """Whether consecutive segments agreed, as far as their noisy counts can tell."""
+        return all(search.agreement.stable for search in self._searches)
+
+    def _monotone(self, values: list[float]) -> tuple[float, ...]:
+        order = sorted(range(len(values)), key=lambda i: self._searches[i].target.q)
+        result = [0.0] * len(values)
+        for i, value in zip(order, sorted(values), strict=True):
+            result[i] = value
+        return tuple(result)

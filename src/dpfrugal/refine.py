@@ -1,0 +1,198 @@
+"""Refine: an edge at the estimate c, now and then a window around it; F(c) gives a one-step correction.
+
+A one-step estimate from a consistent start is asymptotically as good as the sample quantile, and so is the mean of
+many (van der Vaart, Asymptotic Statistics, 1998, Section 5.7). A segment with one edge releases one number, whose
+noise has a quarter of a histogram's variance; every fourth segment has the window's ends too and measures the density.
+
+Worked number: at q = 0.5 and ε = 1 the estimate after n items is off by about √(0.25/n) in rank, 0.0005 at a million,
+as the exact sample median is.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dpfrugal.evidence import Agreement, Evidence, Target
+from dpfrugal.locate import LOST, SHORTEST, interpolate, stands_out
+from dpfrugal.noisy_cdf import NoisyCdf
+from dpfrugal.places import after, decimal_near, multiple_of, roundest
+
+WINDOW = 5.0  # half of the window, in standard errors of the estimate
+WIDEST = 0.6  # half of the window, in tails
+KEPT = 0.75  # of the pooled density, per measurement
+
+
+@dataclass
+class Refine:
+    """An estimate, the window around it, and the density there."""
+
+    target: Target
+    estimate: float
+    window: tuple[float, float]
+    evidence: Evidence = field(default_factory=Evidence)
+    density: float = 0.0
+    pooled_items: float = 0.0  # items seen in windows, and windows' widths times the items of their segments
+    pooled_width: float = 0.0
+    pooled_below: tuple[float, float] = (0.0, 0.0)  # both again, for the part of the window below its centre
+    uncertainty: float = 0.0  # of the density, as a part of it
+    emptiness: float = 0.0  # width times items of the widest window that could not be told from an empty one
+    valley: bool = False  # the window is wider than the evidence asks for, because a narrower one looks empty
+    visible: float = 0.0  # the least share of half a window that stands out from noise
+    settled: bool = False  # the window is as narrow as it should be
+    rounds: int = 0
+    grain: float = 0.0  # the spacing of numbers, if only its multiples occur
+    lost: bool = False  # the quantile is not in the window
+
+    @property
+    def _counted(self) -> Literal["centre", "window", "number"]:
+        """What the present segment counts: below the estimate, around it, or around the window's roundest number."""
+        if self.settled and self.rounds % 4:
+            return "centre"
+        return "number" if self.settled and self.rounds % 8 == 0 and roundest(*self.window) is not None else "window"
+
+    def edges(self) -> list[float]:
+        """The edges wanted for the next segment."""
+        if self._counted == "centre":
+            return [self.estimate]
+        if self._counted == "number" and (number := roundest(*self.window)) is not None:
+            return [self.window[0], number, after(number), self.window[1]]
+        return [self.window[0], self.estimate, self.window[1]]
+
+    def length(self, total: float, noise_variance: float, bin_variance: float) -> float:
+        """Items wanted in the next segment: a sixteenth of all, or so many that noise matters little."""
+        return max(SHORTEST, min(max(8 * noise_variance / self.target.variance, total / 16), 0.4 * total))
+
+    def absorb(self, cdf: NoisyCdf, agreement: Agreement) -> None:
+        """Learn from one segment."""
+        counted, (low, high) = self._counted, self.window
+        number = roundest(low, high) if counted == "number" else None
+        centre = self.estimate if number is None else number
+        self.rounds += 1
+        i = cdf.index(centre)
+        error, gap = float(cdf.error(self.target.q)[i]), float(self.target.q - cdf.share[i])
+        residual = 0.0
+        if self.density:
+            expected = self.density * (self.estimate - centre)
+            residual = (gap - expected) / math.hypot(error, self.evidence.error)
+        if counted == "centre":
+            if abs(residual) > LOST:
+                self.settled = False
+                return
+        elif not self._measure(cdf, centre):
+            if self.lost:
+                agreement.contradicted()
+            return
+        agreement.note(residual)
+        self.evidence.add(centre, gap, 1 / error**2)
+        self.estimate = min(max(self.evidence.quantile(self.density), low), high)
+        if counted != "centre":
+            self.visible = (15 + 3 * cdf.bin_noise * cdf.items) / cdf.items
+        share = min(max(WINDOW * self.evidence.error, self.visible), WIDEST * self.target.tail)
+        half = max(share / self.density, abs(self.estimate) * 2.0**-48, 1e-300)
+        if counted != "centre":
+            least = self.emptiness / cdf.items
+            self.valley, half = least > half, max(half, least)
+        if counted != "centre":
+            self.settled = high - low <= 5 * half
+            if not self.settled:
+                self._start_again(cdf, centre)
+        if number is not None:
+            self._look_for_ties(cdf, number)
+        self._move_window(half, may_grow=counted != "centre")
+
+    def _measure(self, cdf: NoisyCdf, centre: float) -> bool:
+        """Measure the density of the window; False if the window must be changed first."""
+        low, high = self.window
+        i, j = cdf.index(low), cdf.index(high)
+        q, slack = self.target.q, LOST * cdf.error(self.target.q)
+        if q < cdf.share[i] - slack[i] or q > cdf.share[j] + slack[j]:
+            self.lost = True
+            return False
+        seen, noise = cdf.items * float(cdf.share[j] - cdf.share[i]), 2 * cdf.bin_noise * cdf.items
+        expected = self.density * cdf.items * (high - low)
+        if abs(seen - expected) > 4 * math.hypot(math.sqrt(max(expected, seen, 1.0)), noise):
+            self._forget_density()
+        below, width = cdf.items * float(cdf.share[cdf.index(centre)] - cdf.share[i]), cdf.items * (centre - low)
+        self.pooled_below = KEPT * self.pooled_below[0] + below, KEPT * self.pooled_below[1] + width
+        self.pooled_items = KEPT * self.pooled_items + seen
+        self.pooled_width = KEPT * self.pooled_width + cdf.items * (high - low)
+        unsure = math.hypot(math.sqrt(max(self.pooled_items, 1.0)), noise)
+        if self.pooled_items < 3 * unsure:
+            # So narrow a window cannot be told from an empty one.
+            self.window = 2 * low - self.estimate, 2 * high - self.estimate
+            self.emptiness = 0.75 * (high - low) * cdf.items
+            self._forget_density()
+            self.settled = False
+            return False
+        self.density = self.pooled_items / self.pooled_width
+        self.uncertainty = unsure / self.pooled_items
+        return True
+
+    def _forget_density(self) -> None:
+        self.pooled_items = self.pooled_width = 0.0
+        self.pooled_below = 0.0, 0.0
+
+    def _start_again(self, cdf: NoisyCdf, centre: float) -> None:
+        """The window was so wide that its density was a rough guide: interpolate, and gather evidence anew."""
+        low, high = self.window
+        at, share = (low, centre, high), [float(cdf.share[cdf.index(edge)]) for edge in (low, centre, high)]
+        k = 0 if self.target.q < share[1] else 1
+        found = interpolate(self.target, (at[k], at[k + 1]), (share[k], share[k + 1]), cdf.bin_noise)
+        error, mass = float(cdf.error(self.target.q)[cdf.index(centre)]), share[k + 1] - share[k]
+        self.evidence.forget()
+        self.evidence.add(found, 0.0, 1 / (error**2 + (0.1 * mass) ** 2))
+        self._forget_density()
+        self.estimate = found
+
+    def _look_for_ties(self, cdf: NoisyCdf, number: float) -> None:
+        """Whether only multiples of a power of ten occur: a number then holds what the density has in between."""
+        i = cdf.index(number)
+        atom = float(cdf.share[i + 1] - cdf.share[i])
+        self.grain = 0.0
+        if stands_out(atom, cdf):
+            self.grain = decimal_near(atom / self.density) or 0.0
+            self.lost = not self.grain and atom > 0.3 * self.density * (self.window[1] - self.window[0])
+
+    def _move_window(self, half: float, *, may_grow: bool) -> None:
+        low, high = self.window
+        half = max(half, 1.5 * self.grain)
+        if not may_grow:
+            half = min(half, (high - low) / 2)
+        least = (high - low) / 3  # a tail's density misleads: no side may grow at once into the bulk
+        self.window = (
+            self.estimate - min(half, max(1.5 * (self.estimate - low), least)),
+            self.estimate + min(half, max(1.5 * (high - self.estimate), least)),
+        )
+
+    @property
+    def number(self) -> float:
+        """The estimate, as a number that may occur."""
+        return multiple_of(self.grain, self.estimate) if self.grain else self.estimate
+
+    @property
+    def atom(self) -> bool:
+        """Whether one number, and no other that may occur, holds the quantile."""
+        reach = 3 * self.evidence.error / self.density if self.density else math.inf
+        return self.grain > 0 and abs(self.estimate - self.number) + reach < self.grain / 2
+
+    def interval(self, certainty: float) -> tuple[float, float]:
+        """Bounds at ``certainty`` standard errors."""
+        if not self.density:
+            return self.window
+        tails = self.density * (self.window[1] - self.window[0]) / 2 / self.target.tail  # a tail's density varies
+        unsure = 1.02 + (certainty * min(self.uncertainty, 0.3)) ** 2 / 2 + min(tails, 1.0) ** 2 / 4
+        reach = certainty * unsure * self.evidence.error
+        below, above = self._side_densities()
+        low, high = self.estimate - reach / below, self.estimate + reach / above
+        if self.valley:
+            low, high = min(low, self.window[0]), max(high, self.window[1])
+        return (multiple_of(self.grain, low), multiple_of(self.grain, high)) if self.grain else (low, high)
+
+    def _side_densities(self) -> tuple[float, float]:
+        """The density for each end of an interval: a side's own where the window is much emptier on that side."""
+        items, width = self.pooled_below
+        if not width or not self.pooled_width > width:
+            return self.density, self.density
+        sides = items / width, (self.pooled_items - items) / (self.pooled_width - width)
+        below, above = (self.density if side > self.density / 2 else max(side, self.density / 20) for side in sides)
+        return below, above
