@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dpfrugal.release import WalkRelease
+    from dpfrugal.release import SegmentRelease, WalkRelease
 
 QUANTILES = (0.5, 0.9, 0.99)
-DECIMALS = 3  # a coarser grid would arrive earlier and jitter more
+DECIMALS = 3  # of the walk's grid; a coarser one would arrive earlier and jitter more
 RELEASES = 100
 MOST_ITEMS = 200_000_000
 
@@ -27,53 +27,69 @@ def demo(
     output: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo"),
     seed: Annotated[int, typer.Option(help="Seed of the generated latencies; noise cannot be seeded.", min=0)] = 1,
 ) -> None:
-    """Private p50, p90 and p99 of ten million request latencies, beside the exact ones, with a picture."""
+    """Private p50, p90 and p99 of ten million request latencies, beside the exact ones, with a picture.
+
+    Both estimators see the same stream: PrivateQuantile, and the paper's DP-Frugal-1U walking from 0.
+    """
     import numpy as np
     from rich.console import Console
-    from rich.table import Table
 
     from dpfrugal.cli.terminal import notes, progress
     from dpfrugal.dp_frugal import DPFrugal1U
     from dpfrugal.guarantees import PureDP
+    from dpfrugal.quantile import PrivateQuantile
 
     if not RELEASES <= items <= MOST_ITEMS:
         raise ParameterError(f"--items must be between {RELEASES} and {MOST_ITEMS:,}; {items} is not.")
-    estimator = DPFrugal1U(QUANTILES, PureDP(epsilon=epsilon), decimals=DECIMALS)
+    segments = PrivateQuantile(QUANTILES, PureDP(epsilon=epsilon))
+    walk = DPFrugal1U(QUANTILES, PureDP(epsilon=epsilon), decimals=DECIMALS)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ParameterError(f"--output must be a folder that can be written to; {output}: {error.strerror}.") from None
     latencies = np.empty(items)
-    releases: list[WalkRelease] = []
+    counted: list[SegmentRelease] = []
+    walked: list[WalkRelease] = []
     with progress("private p50, p90, p99", items, "rows") as made:
         first = 0
         for end, batch in generated_latencies(release_times(items).tolist(), seed):
             latencies[first:end] = batch
-            estimator.update_many(batch)
-            releases.append(estimator.release())
+            segments.update_many(batch)
+            counted.append(segments.release(close=end == items))
+            walk.update_many(batch)
+            walked.append(walk.release())
             made(end - first, end - first)
             first = end
-    last = releases[-1]
     exact = exact_quantiles(latencies)
-    table = Table(title=f"{items:,} latencies (ms); {len(releases)} releases under {last.guarantee} in all")
-    for title in ("quantile", "private", "exact", "error", "α of the noise (95%)"):
-        table.add_column(title, justify="right")
-    for q, private, true in zip(QUANTILES, last.values, exact, strict=True):
-        figures = (
-            f"{private:.3f}",
-            f"{true:.3f}",
-            f"{private / true - 1:+.2%}",
-            f"± {last.alpha(0.05, exact=True):.3f}",
-        )
-        table.add_row(f"p{100 * q:g}", *figures)
-    Console(highlight=False).print(table)
+    Console(highlight=False).print(table(exact, counted[-1], walked[-1], items))
     picture = output / "convergence.png"
     try:
-        draw(releases, exact, picture)
+        draw(counted, walked, exact, picture)
     except ImportError:
         notes.print("For the picture, install matplotlib: pip install 'dpfrugal[plot]'.")
     else:
         notes.print(f"Picture: {picture}")
+
+
+def table(exact: list[float], counted: "SegmentRelease", walked: "WalkRelease", items: int) -> object:
+    """The last release of each estimator beside the truth."""
+    from rich.table import Table
+
+    shown = Table(
+        title=f"{items:,} latencies (ms); {RELEASES} releases each, all under {counted.guarantee}",
+        caption="α: what the noise of the last release may have added (95%); the walk's jitter is larger",
+    )
+    for title in ("", "exact", "estimator", "private", "error", "95% interval or α"):
+        shown.add_column(title, justify="left" if title == "estimator" else "right")
+    alpha = walked.alpha(0.05, exact=True)
+    for k, true in enumerate(exact):
+        value, step, (low, high) = counted.values[k], walked.values[k], counted.intervals(0.95)[k]
+        shown.add_row(
+            *(f"p{100 * QUANTILES[k]:g}", f"{true:.3f}", "PrivateQuantile"),
+            *(f"{value:.3f}", f"{value / true - 1:+.3%}", f"{low:.2f} to {high:.2f}"),
+        )
+        shown.add_row("", "", "DP-Frugal-1U", f"{step:.3f}", f"{step / true - 1:+.3%}", f"± {alpha:.3f}")
+    return shown
 
 
 def generated_latencies(ends: list[int], seed: int) -> "Iterator[tuple[int, NDArray[np.float64]]]":
@@ -86,7 +102,7 @@ def generated_latencies(ends: list[int], seed: int) -> "Iterator[tuple[int, NDAr
 
 
 def release_times(items: int) -> "NDArray[np.int64]":
-    """Public times, denser at the start, where the walk is still on its way."""
+    """Public times, denser at the start, where the estimators are still on their way."""
     import numpy as np
 
     return np.unique(np.geomspace(min(1_000, items), items, RELEASES).round().astype(np.int64))
@@ -100,24 +116,35 @@ def exact_quantiles(latencies: "NDArray[np.float64]") -> list[float]:
     return [float(value) for value in np.partition(latencies, ranks)[ranks]]
 
 
-def draw(releases: "list[WalkRelease]", exact: list[float], picture: Path) -> None:
-    """Every release of the run against the exact quantiles of the whole stream."""
+def draw(counted: "list[SegmentRelease]", walked: "list[WalkRelease]", exact: list[float], picture: Path) -> None:
+    """Every release of both estimators against the exact quantiles of the whole stream."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    counts = [release.items for release in releases]
-    for k, (q, true) in enumerate(zip(QUANTILES, exact, strict=True)):
-        axes.axhline(true, color=f"C{k}", linewidth=1, linestyle="--")
-        axes.plot(counts, [release.values[k] for release in releases], color=f"C{k}", marker=".", label=f"p{100 * q:g}")
-    axes.plot([], [], color="grey", linewidth=1, linestyle="--", label="exact, whole stream")
-    axes.set_xscale("log")
-    axes.set_xlabel("items")
-    axes.set_ylabel("latency (ms)")
-    axes.set_ylim(bottom=0)
-    axes.set_title(f"DP-Frugal-1U: {len(releases)} private releases, {releases[-1].guarantee} for all of them together")
-    axes.legend(loc="upper left", framealpha=1)
-    figure.savefig(picture, dpi=150)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", sharey=True)
+    times = [release.items for release in walked]
+    top = 1.35 * max(exact)
+    for k, true in enumerate(exact):
+        for axes in (left, right):
+            axes.axhline(true, color="black", linewidth=0.8, linestyle="--", label="exact" if k == 0 else None)
+        intervals = [release.intervals(0.95)[k] for release in counted]
+        lows, highs = ([min(max(end, 0), 2 * top) for end in ends] for ends in zip(*intervals, strict=True))
+        label = f"p{100 * QUANTILES[k]:g}"
+        left.fill_between(times, lows, highs, color=f"C{k}", alpha=0.25, linewidth=0)
+        left.plot(times, [release.values[k] for release in counted], f"C{k}.-", markersize=4, label=label)
+        right.plot(times, [release.values[k] for release in walked], f"C{k}.-", markersize=4, label=label)
+    left.set_title("PrivateQuantile, with 95% intervals")
+    right.set_title("DP-Frugal-1U, the paper's walk from 0")
+    left.set_ylabel("latency (ms)")
+    left.set_ylim(0, top)
+    for axes in (left, right):
+        axes.set_xscale("log")
+        axes.set_xlabel("items")
+    right.legend(loc="upper left", framealpha=1)
+    figure.suptitle(
+        f"{len(walked)} private releases of each estimator, {walked[-1].guarantee} for all releases of one together"
+    )
+    figure.savefig(picture, dpi=130)
     plt.close(figure)
