@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
 
-.PHONY: help demo test lint unit nojit bench coins clean
+.PHONY: help demo test lint unit nojit bench accuracy coins clean
 
 help:
 	@echo "make demo   private p50, p90 and p99 of ten million latencies, with a picture in demo/"
 	@echo "make test   lint, types, layers, doctests and tests"
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make bench  speed, memory and error beside other libraries, as ratios inside one run (6 minutes)"
+	@echo "make accuracy  the error in rank beside other estimators, as kept in docs/accuracy.md (half an hour)"
 	@echo "make coins  the statistical check of the coin generator"
 	@echo "make clean  remove the environment and everything generated"
 
@@ -49,6 +50,12 @@ bench: $(PEERS)
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.parquet
 	$(BIN)/python -m benchmarks.compare
+
+# The tables of docs/accuracy.md; about half an hour on two cores.
+accuracy: $(PEERS)
+	$(BIN)/python -m benchmarks.accuracy
+	$(BIN)/python -m benchmarks.accuracy --others --rows 1e5,1
+	$(BIN)/python -m benchmarks.peer_accuracy
 
 coins: $(READY)
 	$(BIN)/python -m benchmarks.coin_check

@@ -139,24 +139,20 @@ class Locate:
         if math.isfinite(old_low):
             at = cdf.index(old_low)
             gap = float((self.target.q - cdf.share[at]) / error[at])
-            if gap < -LOST:
-                self._lose(agreement)
             if gap < 0.5:
-                neighbour = float(cdf.edges[min(at + 1, cdf.edges.size - 1)])
-                old_low -= 2 * max(self.estimate - old_low, neighbour - old_low)
+                above = cdf.edges[cdf.edges > after(old_low)]
+                neighbour = float(above[0]) if above.size else old_low
+                old_low -= 2 * max(self.estimate - old_low, neighbour - old_low) if gap > -LOST else math.inf
         if math.isfinite(old_high):
             at = cdf.index(old_high)
             gap = float((cdf.share[at] - self.target.q) / error[at])
-            if gap < -LOST:
-                self._lose(agreement)
             if gap < 0.5:
                 neighbour = float(cdf.edges[max(at - 1, 0)])
-                old_high += 2 * max(old_high - self.estimate, old_high - neighbour)
+                old_high += 2 * max(old_high - self.estimate, old_high - neighbour) if gap > -LOST else math.inf
+        if (math.isinf(old_low) and math.isfinite(self.low)) or (math.isinf(old_high) and math.isfinite(self.high)):
+            self.evidence.forget()
+            agreement.contradicted()
         return (max(low, old_low), min(high, old_high)) if max(low, old_low) < min(high, old_high) else (low, high)
-
-    def _lose(self, agreement: Agreement) -> None:
-        self.evidence.forget()
-        agreement.contradicted()
 
     def _middle(self, cdf: NoisyCdf, shares: Floats) -> tuple[float, float]:
         lower, upper = np.flatnonzero(shares < BULK[0]), np.flatnonzero(shares > BULK[1])
@@ -208,9 +204,9 @@ class Locate:
         return max(low, self.low), min(high, self.high)
 
 
-def stands_out(mass: float, cdf: NoisyCdf) -> bool:
-    """Whether a bin's share is more than noise: four standard errors."""
-    return mass > 4 * math.sqrt(max(mass, 0.0) / cdf.items + cdf.bin_noise**2)
+def stands_out(mass: float, cdf: NoisyCdf, errors: float = 4.0) -> bool:
+    """Whether a bin's share is more than noise."""
+    return mass > errors * math.sqrt(max(mass, 0.0) / cdf.items + cdf.bin_noise**2)
 
 
 def interpolate(target: Target, edges: tuple[float, float], shares: tuple[float, float], noise: float) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dpfrugal.evidence import Agreement, Evidence, Target
-from dpfrugal.locate import LOST, SHORTEST, interpolate, stands_out
+from dpfrugal.locate import LOST, SHORTEST, interpolate
 from dpfrugal.noisy_cdf import NoisyCdf
 from dpfrugal.places import after, decimal_near, multiple_of, roundest
 
@@ -40,8 +40,10 @@ class Refine:
     visible: float = 0.0  # the least share of half a window that stands out from noise
     settled: bool = False  # the window is as narrow as it should be
     rounds: int = 0
+    atoms: tuple[float, float, float] = (0.0, 0.0, 0.0)  # items at round numbers, items per unit there, noise
     grain: float = 0.0  # the spacing of numbers, if only its multiples occur
     lost: bool = False  # the quantile is not in the window
+    tied: bool = False  # one number holds much of the window
 
     @property
     def _counted(self) -> Literal["centre", "window", "number"]:
@@ -53,10 +55,15 @@ class Refine:
     def edges(self) -> list[float]:
         """The edges wanted for the next segment."""
         if self._counted == "centre":
-            return [self.estimate]
+            return [self.centre]
         if self._counted == "number" and (number := roundest(*self.window)) is not None:
             return [self.window[0], number, after(number), self.window[1]]
-        return [self.window[0], self.estimate, self.window[1]]
+        return [self.window[0], self.centre, self.window[1]]
+
+    @property
+    def centre(self) -> float:
+        """Where to count: at the estimate, or half way between the two numbers next to it if few may occur."""
+        return (math.floor(self.estimate / self.grain) + 0.5) * self.grain if self.grain else self.estimate
 
     def length(self, total: float, noise_variance: float, bin_variance: float) -> float:
         """Items wanted in the next segment: a sixteenth of all, or so many that noise matters little."""
@@ -66,7 +73,7 @@ class Refine:
         """Learn from one segment."""
         counted, (low, high) = self._counted, self.window
         number = roundest(low, high) if counted == "number" else None
-        centre = self.estimate if number is None else number
+        centre = self.centre if number is None else number
         self.rounds += 1
         i = cdf.index(centre)
         error, gap = float(cdf.error(self.target.q)[i]), float(self.target.q - cdf.share[i])
@@ -92,10 +99,10 @@ class Refine:
         if counted != "centre":
             least = self.emptiness / cdf.items
             self.valley, half = least > half, max(half, least)
-        if counted != "centre":
-            self.settled = high - low <= 5 * half
-            if not self.settled:
+            if not self.settled and high - low > 5 * half:
                 self._start_again(cdf, centre)
+            else:
+                self.settled = True
         if number is not None:
             self._look_for_ties(cdf, number)
         self._move_window(half, may_grow=counted != "centre")
@@ -119,7 +126,7 @@ class Refine:
         unsure = math.hypot(math.sqrt(max(self.pooled_items, 1.0)), noise)
         if self.pooled_items < 3 * unsure:
             # So narrow a window cannot be told from an empty one.
-            self.window = 2 * low - self.estimate, 2 * high - self.estimate
+            self.window = 2 * low - centre, 2 * high - centre
             self.emptiness = 0.75 * (high - low) * cdf.items
             self._forget_density()
             self.settled = False
@@ -146,22 +153,35 @@ class Refine:
 
     def _look_for_ties(self, cdf: NoisyCdf, number: float) -> None:
         """Whether only multiples of a power of ten occur: a number then holds what the density has in between."""
-        i = cdf.index(number)
-        atom = float(cdf.share[i + 1] - cdf.share[i])
-        self.grain = 0.0
-        if stands_out(atom, cdf):
-            self.grain = decimal_near(atom / self.density) or 0.0
-            self.lost = not self.grain and atom > 0.3 * self.density * (self.window[1] - self.window[0])
+        i, grain = cdf.index(number), self.grain
+        seen = (
+            cdf.items * float(cdf.share[i + 1] - cdf.share[i]),
+            cdf.items * self.density,
+            (cdf.bin_noise * cdf.items) ** 2,
+        )
+        at, per_unit, noise = (KEPT * old + new for old, new in zip(self.atoms, seen, strict=True))
+        self.atoms = at, per_unit, noise
+        if at > 5 * math.sqrt(max(at, 0.0) + noise):
+            grain = decimal_near(at / per_unit) or 0.0
+            self.tied = not grain and seen[0] > 0.3 * self.density * cdf.items * (self.window[1] - self.window[0])
+        elif per_unit * grain > 10 * math.sqrt(per_unit * grain + noise):
+            grain = 0.0  # it would have been seen
+        if grain != self.grain:  # what was measured between numbers says less than it seemed to
+            error = math.hypot(self.evidence.error, 0.3 * grain * self.density)
+            self.evidence.forget()
+            self.evidence.add(self.estimate, 0.0, 1 / error**2)
+            self.grain = grain
 
     def _move_window(self, half: float, *, may_grow: bool) -> None:
         low, high = self.window
-        half = max(half, 1.5 * self.grain)
+        half = max(half, 2 * self.grain)
         if not may_grow:
             half = min(half, (high - low) / 2)
+        centre = self.centre
         least = (high - low) / 3  # a tail's density misleads: no side may grow at once into the bulk
         self.window = (
-            self.estimate - min(half, max(1.5 * (self.estimate - low), least)),
-            self.estimate + min(half, max(1.5 * (high - self.estimate), least)),
+            centre - min(half, max(1.5 * (centre - low), least)),
+            centre + min(half, max(1.5 * (high - centre), least)),
         )
 
     @property

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 
 from dpfrugal.evidence import Agreement, Target
-from dpfrugal.locate import LOST, SHORTEST, Locate
+from dpfrugal.locate import SHORTEST, Locate
 from dpfrugal.noisy_cdf import NoisyCdf
 from dpfrugal.places import after
 from dpfrugal.refine import Refine
@@ -18,10 +18,13 @@ from dpfrugal.refine import Refine
 
 @dataclass
 class Atom:
-    """One number holds the quantile."""
+    """One number holds the quantile: what lies below it is less than q, with it more."""
 
     target: Target
     estimate: float
+    weight: float = 0.0  # sums over segments of weights, and of weights times both shares minus q
+    below: float = 0.0
+    upto: float = 0.0
 
     def edges(self) -> list[float]:
         """Before and after the number."""
@@ -31,10 +34,15 @@ class Atom:
         """As in refine."""
         return max(SHORTEST, min(max(8 * noise_variance / self.target.variance, total / 16), 0.4 * total))
 
-    def confirmed(self, cdf: NoisyCdf) -> bool:
-        """Whether one more segment agrees."""
-        slack, i = LOST * cdf.error(self.target.q), cdf.index(self.estimate)
-        return bool(cdf.share[i] - slack[i] <= self.target.q <= cdf.share[i + 1] + slack[i + 1])
+    def confirmed(self, cdf: NoisyCdf, kept: float) -> bool:
+        """Whether all segments together still agree, of which ``kept`` is remembered."""
+        i = cdf.index(self.estimate)
+        weight = 1 / float(cdf.error(self.target.q)[i : i + 2].max()) ** 2
+        self.weight = kept * self.weight + weight
+        self.below = kept * self.below + weight * float(cdf.share[i] - self.target.q)
+        self.upto = kept * self.upto + weight * float(cdf.share[i + 1] - self.target.q)
+        slack = 4 * math.sqrt(self.weight)
+        return self.below <= slack and self.upto >= -slack
 
 
 @dataclass
@@ -70,26 +78,31 @@ class Search:
     def _advance(self, cdf: NoisyCdf) -> None:
         """Let the stage learn, and go to another one if it is time."""
         stage = self.stage
+        kept = 1.0 if self.half_life is None else 0.5 ** (cdf.items / self.half_life)
         if isinstance(stage, Atom):
-            if not stage.confirmed(cdf):
+            if not stage.confirmed(cdf, kept):
                 self.agreement.contradicted()
                 self.stage = Locate(self.target, self.start, stage.estimate)
             else:
                 self.agreement.note(0.0)
             return
-        if self.half_life is not None:
-            stage.evidence.fade(0.5 ** (cdf.items / self.half_life))
+        stage.evidence.fade(kept)
         stage.absorb(cdf, self.agreement)
         if stage.atom:
             self.stage = Atom(self.target, stage.low if isinstance(stage, Locate) else stage.number)
         elif isinstance(stage, Locate):
             if stage.ready:
                 self.stage = Refine(self.target, stage.estimate, (stage.low, stage.high), stage.evidence)
-        elif stage.lost:
+        elif stage.lost or stage.tied:
             low, high = stage.window
-            reach = 8 * (high - low)
-            self.stage = Locate(self.target, self.start, stage.estimate, low - reach, high + reach, mass=0.5)
-            self.stage.bulk, self.stage.asked = (low, high), cdf.items
+            reach = 8 * (high - low) if stage.lost else 0.0
+            self.stage = Locate(
+                self.target, self.start, stage.estimate, low - reach, high + reach, (low, high), mass=0.5
+            )
+            self.stage.asked = cdf.items
+            if stage.tied:
+                self.stage.evidence.add(stage.estimate, 0.0, stage.evidence.weight)
+                self.stage.gathered_over = high - low
 
     @property
     def estimate(self) -> float:
