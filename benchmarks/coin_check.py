@@ -35,8 +35,9 @@ POWER_LOG2 = 24
 @njit(nogil=True)
 def fill_blocks(key: np.uint64, position: int, out: NDArray[np.uint32]) -> None:
     """The coins from ``position`` on, by the kernel that the library runs."""
+    upper = np.empty(coins.BLOCK, np.uint16)
     for first in range(0, out.size, coins.BLOCK):
-        kernels.block_coins(key, position + first, out[first : first + coins.BLOCK])
+        kernels.block_coins(key, position + first, out[first : first + coins.BLOCK], upper)
 
 
 def library(seed: int) -> Fill:

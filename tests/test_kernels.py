@@ -94,13 +94,29 @@ def test_missing_items_keep_their_coins(
     assert found.tolist() == expected.tolist()
 
 
+@settings(deadline=None, max_examples=100)
+@given(
+    key=KEYS, lane=st.integers(0, 127), nudge=st.integers(-(2**16), 2**16), spread=st.sampled_from([30.0, 500.0, 1e6])
+)
+def test_coins_next_to_a_threshold_decide_exactly(key: int, lane: int, nudge: int, spread: float) -> None:
+    threshold = min(max(coins.coin(key, lane) + nudge, 1), coins.COINS - 2)
+    quantiles = (threshold / coins.COINS, 1 - threshold / coins.COINS, 0.5)
+    items = np.random.default_rng(key).normal(0, spread, 200).astype(np.int64)
+    path = walk.Path(quantiles, Grid(0), key)
+    expected, found = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    walk_plainly(expected, 0, Chunk(items), path)
+    walk.advance(found, 0, Chunk(items), path)
+    assert found.tolist() == expected.tolist()
+
+
 @settings(deadline=None)
 @given(key=KEYS, block=st.integers(0, 2**50))
 @example(key=2**64 - 1, block=0)
 def test_the_kernels_coins_are_the_coins(key: int, block: int) -> None:
     first = block * coins.BLOCK
-    row = np.empty(coins.BLOCK, dtype=np.uint32)
-    kernels.block_coins(np.uint64(key), first, row)
+    row, upper = np.empty(coins.BLOCK, dtype=np.uint32), np.empty(coins.BLOCK, dtype=np.uint16)
+    kernels.block_coins(np.uint64(key), first, row, upper)
+    assert upper.tolist() == (row >> 16).tolist()
     single = [int(kernels.coin(np.uint64(key), first + lane)) for lane in range(coins.BLOCK)]
     assert row.tolist() == single == [coins.coin(key, first + lane) for lane in range(coins.BLOCK)]
 
