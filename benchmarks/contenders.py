@@ -81,6 +81,23 @@ def batch(kind: type[np.number[Any]], quantiles: float | tuple[float, ...] = QUA
     return prepare
 
 
+def segments(kind: type[np.number[Any]], quantiles: float | tuple[float, ...] = QUANTILE) -> Callable[[Dataset], Run]:
+    """``PrivateQuantile.update_many``; its state is that of its last edges and counts, and 24 numbers a quantile."""
+
+    def prepare(dataset: Dataset) -> Run:
+        items: NDArray[Any] = dataset.items.astype(kind, copy=False)
+
+        def run() -> Answer:
+            estimator = dpf.PrivateQuantile(quantiles, dpf.PureDP(epsilon=EPSILON))
+            estimator.update_many(items)
+            values = estimator.release(close=True).values
+            return Answer(values[-1], lambda: 8 * (2 * estimator.edges.size + 2 + 24 * len(values)))
+
+        return run
+
+    return prepare
+
+
 def one_at_a_time(dataset: Dataset) -> Run:
     """``DPFrugal1U.update``; up to 1,024 items wait to be taken in together."""
     items = dataset.thinned(ONE_BY_ONE).astype(np.float64).tolist()
@@ -134,6 +151,7 @@ def numpy_partition(dataset: Dataset) -> Run:
 ONE_BY_ONE = 500_000
 BATCH = "dpfrugal, batch int64"
 SEVERAL_NAME = "dpfrugal, 4 quantiles"
+SEGMENTS = "PrivateQuantile, float64"
 SUM = "numpy.sum"
 
 OURS = (
@@ -142,6 +160,8 @@ OURS = (
     Contender("dpfrugal, batch float64", batch(np.float64), private=True),
     Contender("dpfrugal, batch float32", batch(np.float32), private=True),
     Contender(SEVERAL_NAME, batch(np.int64, SEVERAL), private=True),
+    Contender(SEGMENTS, segments(np.float64), private=True),
+    Contender("PrivateQuantile, 3 quantiles", segments(np.float64, (0.5, 0.9, QUANTILE)), private=True),
     Contender("dpfrugal, one at a time", one_at_a_time, most_items=ONE_BY_ONE, private=True),
     Contender("dpfrugal, command line", command_line, private=True, most_repetitions=FEW),
 )

@@ -22,12 +22,12 @@ LARGEST: Final = 2**63 - 1
 
 def count_below(items: NDArray[Any], edges: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
     """How many items lie below each of the sorted edges, and how many are NaN."""
+    below = np.zeros(edges.size, dtype=np.int64)
     with loading(items.dtype):
-        limits = limits_of(edges, items.dtype)
-        below = np.zeros(edges.size, dtype=np.int64)
-        nans = int(compare(read_only(items), limits, below))
-        below[edges <= -(2.0**63)] *= items.dtype.kind == "f"  # no integer lies below these
-        return below, nans
+        nans = int(compare(read_only(items), limits_of(edges, items.dtype), below))
+    if items.dtype.kind != "f" and edges.size and edges[0] <= -(2.0**63):
+        below[edges <= -(2.0**63)] = 0  # no integer lies below these
+    return below, nans
 
 
 def limits_of(edges: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:

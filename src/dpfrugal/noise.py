@@ -17,7 +17,7 @@ from dpfrugal.errors import PrivacyError
 from dpfrugal.guarantees import Guarantee, Sensitivity
 
 # A call of OpenDP costs as much as drawing twenty numbers, so a few values take theirs from a stock.
-STOCK: Final = 256
+STOCK: Final = 64
 FEW: Final = 16
 
 _stocks: dict[tuple[Guarantee, Sensitivity], list[int]] = {}

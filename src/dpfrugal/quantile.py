@@ -218,5 +218,7 @@ def counts_of(chunk: Chunk, first: int, last: int, edges: NDArray[np.float64]) -
         absent = chunk.missing[first:last]
         nulls, values = int(absent.sum()), values[~absent]
     below, nans = count_below(values, edges)
-    bins = np.diff(below, prepend=0, append=values.size - nans)
-    return np.append(bins, nulls + nans)
+    counts = np.empty(edges.size + 2, dtype=np.int64)
+    counts[:-2], counts[-2], counts[-1] = below, values.size - nans, nulls + nans
+    counts[1:-1] -= below
+    return counts
