@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,8 +118,8 @@ OTHERS = {
 def count(items: Floats, edges: Floats) -> NDArray[np.int64]:
     """Counts of the items between the edges: bins are closed below and open above."""
     if edges.size <= 4:
-        below = [np.count_nonzero(items < edge) for edge in edges]
-        return np.array([*below, items.size]) - np.array([0, *below])
+        below = [int(np.count_nonzero(items < edge)) for edge in edges]
+        return np.array([upto - before for before, upto in pairwise([0, *below, int(items.size)])], dtype=np.int64)
     return np.bincount(np.searchsorted(edges, items, side="right"), minlength=edges.size + 1)
 
 

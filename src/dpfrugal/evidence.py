@@ -82,6 +82,10 @@ class Agreement:
         """A segment contradicted what was believed for sure."""
         self.surprise = 25.0
 
+    def explained(self) -> None:
+        """Residuals were large because of ties, which were not known of."""
+        self.surprise, self.trend = min(self.surprise, 1.0), 0.0
+
     @property
     def stable(self) -> bool:
         """Whether consecutive segments agree."""

@@ -19,11 +19,13 @@ from dpfrugal.places import after, between, logit, roundest
 BELIEVED = 2.5  # standard errors for a bound to be believed
 LOST = 5.0  # standard errors for a contradiction
 SHORTEST = 160  # items in the shortest segment
+HUGE = 2.0**1000  # no edge lies beyond, so that sums and differences of edges stay finite
 SMALLEST = 2.0**-40  # the smallest scale to start from
 MAGNITUDES = tuple(2.0**power for power in range(-36, 65, 4))
 LEVELS = (0.01, 0.06, 0.16, 0.32, 0.5, 0.68, 0.84, 0.94, 0.99)
 NEAR = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 16.0)  # rungs of the ladder, in widths of the bulk
 FAR = (2.0**12, 2.0**40, 2.0**80)
+MOST_KNOTS = 24
 DEAFENING = 0.1  # noise of one count, as a share of the items, from which a segment says nothing about magnitudes
 BULK = (0.15, 0.85)
 STANDARD = NormalDist()
@@ -41,6 +43,7 @@ class Locate:
     bulk: tuple[float, float] | None = None  # where the middle of the data lies
     knots: NoisyCdf | None = None
     mass: float = 1.0  # share of the items in the bracket
+    resolving: bool = True  # the bulk still shrinks with every segment: short ones will do
     asked: float = 0.0  # items that the next segment should have, because shorter ones did not decide
     evidence: Evidence = field(default_factory=Evidence)
     gathered_over: float = math.inf  # the bracket's width when the evidence was begun
@@ -61,6 +64,8 @@ class Locate:
         """Items wanted in the next segment, when counts below the estimate have ``noise_variance``."""
         if math.isinf(self.low) and math.isinf(self.high):
             return max(SHORTEST, 15 * math.sqrt(bin_variance * 10), total / 2)
+        if self.far_side and self.resolving:
+            return max(SHORTEST, 15 * math.sqrt(bin_variance * 10))
         error, noise = 0.9 * self.target.tail / BELIEVED, 6 * bin_variance
         if not self.far_side:
             error, noise = min(self.mass / 10, error), noise_variance
@@ -79,10 +84,16 @@ class Locate:
         return 1 if above > below else -1
 
     def _scale(self) -> float:
-        """The width of the bulk, or how far from it the quantile is known to lie."""
+        """The width of the bulk, or how far from it the quantile is known or thought to lie."""
         first, last = self.bulk or (self.low, self.high)
         smallest = max(SMALLEST, max(abs(first), abs(last)) * 2.0**-48)
-        return max(last - first, self.low - last, first - self.high, smallest)
+        beyond = max(self.estimate - last, first - self.estimate) / 4 if self._bulk_tied else 0.0
+        return max(last - first, self.low - last, first - self.high, beyond, smallest)
+
+    @property
+    def _bulk_tied(self) -> bool:
+        """Whether one number holds most of the data, which then have no scale."""
+        return self.bulk is not None and self.bulk[1] <= after(self.bulk[0])
 
     def _ladder(self, sign: int) -> list[float]:
         base, scale = (self.low if sign > 0 else self.high), self._scale()
@@ -90,7 +101,9 @@ class Locate:
         rungs = [base + sign * scale * steps for steps in NEAR]
         rungs += [base + sign * max(scale, abs(base)) * steps for steps in FAR]
         rungs = [rung for rung in rungs if self.low < rung < self.high]
-        return [self.low, self.high, *rungs, *(between(first, last, part / 7) for part in range(8))]
+        number = roundest(math.nextafter(first, -math.inf), last)
+        ties = [number, after(number)] if number is not None else []
+        return [self.low, self.high, *rungs, *ties, *(between(first, last, part / 7) for part in range(8))]
 
     def _likely_places(self) -> list[float]:
         if self.knots is None:
@@ -113,9 +126,14 @@ class Locate:
         shares, old_width = cdf.rising(), self.high - self.low
         low, high = self._bounds(cdf, agreement)
         if self.bulk is None or self.far_side:
-            self.bulk = self._middle(cdf, shares)
+            old, self.bulk = self.bulk, self._middle(cdf, shares)
+            shrunk = old is None or self.bulk[1] - self.bulk[0] < 0.5 * (old[1] - old[0])
+            self.resolving = shrunk and not self._bulk_tied
         self.low, self.high = low, high
-        near = slice(max(0, cdf.index(low) - 1), cdf.index(high) + 2)
+        first, last = max(0, cdf.index(low) - 1), min(cdf.edges.size, cdf.index(high) + 2)
+        if last - first > MOST_KNOTS:  # only while a side is open
+            first, last = (first, first + MOST_KNOTS) if math.isfinite(low) else (last - MOST_KNOTS, last)
+        near = slice(first, last)
         self.knots = NoisyCdf(cdf.edges[near], cdf.share[near], cdf.noise[near], cdf.items, cdf.bin_noise)
         inside = np.flatnonzero((cdf.edges >= low) & (cdf.edges <= high))
         if inside.size < 2:
@@ -152,6 +170,7 @@ class Locate:
         if (math.isinf(old_low) and math.isfinite(self.low)) or (math.isinf(old_high) and math.isfinite(self.high)):
             self.evidence.forget()
             agreement.contradicted()
+        old_low, old_high = old_low if old_low >= -HUGE else -math.inf, old_high if old_high <= HUGE else math.inf
         return (max(low, old_low), min(high, old_high)) if max(low, old_low) < min(high, old_high) else (low, high)
 
     def _middle(self, cdf: NoisyCdf, shares: Floats) -> tuple[float, float]:
@@ -173,13 +192,24 @@ class Locate:
             self.evidence.forget()
         if self.evidence.weight == 0:
             self.gathered_over = self.high - self.low
-        found = interpolate(self.target, (first, last), (float(inner[k - 1]), float(inner[k])), cdf.bin_noise)
-        self.evidence.add(found, 0.0, 1 / (error**2 + (0.2 * mass) ** 2))
-        low, high = self.low, self.high
-        if self.bulk is not None and self.far_side:  # an open end says nothing
-            low, high = max(low, self.bulk[0] - 4 * self._scale()), min(high, self.bulk[1] + 4 * self._scale())
-        self.estimate = min(max(self.evidence.quantile(1.0), low), high)
+        found = first
+        if last > after(first):
+            found = interpolate(self.target, (first, last), (float(inner[k - 1]), float(inner[k])), cdf.bin_noise)
+        self.evidence.add(self._sensible(found, cdf), 0.0, 1 / (error**2 + (0.2 * mass) ** 2))
+        self.estimate = min(max(self.evidence.quantile(1.0), self.low), self.high)
         return error
+
+    def _sensible(self, found: float, cdf: NoisyCdf) -> float:
+        """No farther into an open tail than the first edge that may be past the quantile: what is beyond is noise."""
+        if not self.far_side or self.bulk is None:
+            return found
+        slack, farthest = cdf.error(self.target.q), math.inf if self._bulk_tied else NEAR[-1] * self._scale()
+        past, short = cdf.share >= self.target.q - slack, cdf.share <= self.target.q + slack
+        if self.far_side > 0:
+            edge = float(cdf.edges[np.argmax(past)]) if past.any() else math.inf
+            return min(found, max(self.low, min(edge, self.bulk[1] + farthest)))
+        edge = float(cdf.edges[::-1][np.argmax(short[::-1])]) if short.any() else -math.inf
+        return max(found, min(self.high, max(edge, self.bulk[0] - farthest)))
 
     def _tied(self, cdf: NoisyCdf, inside: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> bool:
         """Whether one number holds much of the bracket."""
@@ -213,7 +243,6 @@ def interpolate(target: Target, edges: tuple[float, float], shares: tuple[float,
     """Where the quantile lies between two edges whose shares are known, if tails are exponential."""
     floor = min(max(noise, target.tail / 10), target.tail / 2)
     below, above = (min(max(share, floor), 1 - floor) for share in shares)
-    if not below < above:
-        return between(*edges, 0.5)
-    part = (logit(target.q) - logit(below)) / (logit(above) - logit(below))
+    rise = logit(above) - logit(below)
+    part = (logit(target.q) - logit(below)) / rise if rise > 0 else 0.5
     return between(*edges, min(max(part, 0.0), 1.0))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpfrugal.errors import ParameterError
 from dpfrugal.evidence import Target
 from dpfrugal.guarantees import Guarantee, Sensitivity, positive, probability
-from dpfrugal.locate import SHORTEST
+from dpfrugal.locate import HUGE, SHORTEST
 from dpfrugal.noise import add_noise
 from dpfrugal.noisy_cdf import NoisyCdf
 from dpfrugal.search import Search
@@ -50,8 +50,8 @@ class LocateRefine:
         expected_items: int | None = None,
         half_life: float | None = None,
     ) -> None:
-        if not math.isfinite(start):
-            raise ParameterError(f"start must be finite; {start} is not.")
+        if not abs(start) <= HUGE:
+            raise ParameterError(f"start must be a number of at most 2^1000 in size; {start} is not.")
         most = max_items_per_person
         self._guarantee = guarantee
         self._histogram = Sensitivity(l1=2 * most, l2_squared=2 * most**2)
@@ -69,7 +69,7 @@ class LocateRefine:
 
     def _plan(self) -> None:
         """Edges and length of the next segment, from what is public."""
-        wanted = {edge + 0.0 for search in self._searches for edge in search.edges() if math.isfinite(edge)}
+        wanted = {edge + 0.0 for search in self._searches for edge in search.edges()}  # + 0.0: one zero, not two
         self.edges = np.array(sorted(wanted), dtype=np.float64)
         lengths = []
         for search in self._searches:

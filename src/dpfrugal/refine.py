@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dpfrugal.evidence import Agreement, Evidence, Target
-from dpfrugal.locate import LOST, SHORTEST, interpolate
+from dpfrugal.locate import HUGE, LOST, SHORTEST, interpolate
 from dpfrugal.noisy_cdf import NoisyCdf
 from dpfrugal.places import after, decimal_near, multiple_of, roundest
 
@@ -104,7 +104,10 @@ class Refine:
             else:
                 self.settled = True
         if number is not None:
+            grain = self.grain
             self._look_for_ties(cdf, number)
+            if self.tied or self.grain > grain:
+                agreement.explained()
         self._move_window(half, may_grow=counted != "centre")
 
     def _measure(self, cdf: NoisyCdf, centre: float) -> bool:
@@ -126,7 +129,7 @@ class Refine:
         unsure = math.hypot(math.sqrt(max(self.pooled_items, 1.0)), noise)
         if self.pooled_items < 3 * unsure:
             # So narrow a window cannot be told from an empty one.
-            self.window = 2 * low - centre, 2 * high - centre
+            self.window = max(2 * low - centre, -HUGE), min(2 * high - centre, HUGE)
             self.emptiness = 0.75 * (high - low) * cdf.items
             self._forget_density()
             self.settled = False
@@ -178,10 +181,10 @@ class Refine:
         if not may_grow:
             half = min(half, (high - low) / 2)
         centre = self.centre
-        least = (high - low) / 3  # a tail's density misleads: no side may grow at once into the bulk
+        least = (high - low) / 5  # a tail's density misleads: no side may grow at once into the bulk
         self.window = (
-            centre - min(half, max(1.5 * (centre - low), least)),
-            centre + min(half, max(1.5 * (high - centre), least)),
+            max(centre - min(half, max(1.5 * (centre - low), least)), -HUGE),
+            min(centre + min(half, max(1.5 * (high - centre), least)), HUGE),
         )
 
     @property
@@ -200,7 +203,7 @@ class Refine:
         if not self.density:
             return self.window
         tails = self.density * (self.window[1] - self.window[0]) / 2 / self.target.tail  # a tail's density varies
-        unsure = 1.02 + (certainty * min(self.uncertainty, 0.3)) ** 2 / 2 + min(tails, 1.0) ** 2 / 4
+        unsure = 1.02 + (certainty * min(self.uncertainty, 0.3)) ** 2 / 2 + 0.4 * min(tails, 1.0) ** 2
         reach = certainty * unsure * self.evidence.error
         below, above = self._side_densities()
         low, high = self.estimate - reach / below, self.estimate + reach / above

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 
 from dpfrugal.evidence import Agreement, Target
-from dpfrugal.locate import SHORTEST, Locate
+from dpfrugal.locate import HUGE, SHORTEST, Locate
 from dpfrugal.noisy_cdf import NoisyCdf
 from dpfrugal.places import after
 from dpfrugal.refine import Refine
@@ -60,7 +60,7 @@ class Search:
 
     def edges(self) -> list[float]:
         """The edges wanted for the next segment."""
-        return self.stage.edges()
+        return [min(max(edge, -HUGE), HUGE) for edge in self.stage.edges() if math.isfinite(edge)]
 
     def length(self, total: int, noise_variance: float, bin_variance: float) -> float:
         """Items wanted in the next segment."""
@@ -96,9 +96,8 @@ class Search:
         elif stage.lost or stage.tied:
             low, high = stage.window
             reach = 8 * (high - low) if stage.lost else 0.0
-            self.stage = Locate(
-                self.target, self.start, stage.estimate, low - reach, high + reach, (low, high), mass=0.5
-            )
+            bounds = max(low - reach, -HUGE), min(high + reach, HUGE)
+            self.stage = Locate(self.target, self.start, stage.estimate, *bounds, (low, high), mass=0.5)
             self.stage.asked = cdf.items
             if stage.tied:
                 self.stage.evidence.add(stage.estimate, 0.0, stage.evidence.weight)
