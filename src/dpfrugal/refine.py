@@ -22,6 +22,15 @@ WIDEST = 0.6  # half of the window, in tails
 KEPT = 0.75  # of the pooled density, per measurement
 
 
+def settled_length(target: Target, total: float, noise_variance: float) -> float:
+    """Items wanted in the next segment: a small part of all, as they wait unseen, or so many that noise matters little.
+
+    Beyond a million items the sampling error is small whatever waits, and a segment's own cost counts for more.
+    """
+    part = total / 12 if total < 1e6 else total / 4
+    return max(SHORTEST, min(max(8 * noise_variance / target.variance, part), 0.4 * total))
+
+
 @dataclass
 class Refine:
     """An estimate, the window around it, and the density there."""
@@ -66,8 +75,8 @@ class Refine:
         return (math.floor(self.estimate / self.grain) + 0.5) * self.grain if self.grain else self.estimate
 
     def length(self, total: float, noise_variance: float, bin_variance: float) -> float:
-        """Items wanted in the next segment: a sixteenth of all, or so many that noise matters little."""
-        return max(SHORTEST, min(max(8 * noise_variance / self.target.variance, total / 16), 0.4 * total))
+        """Items wanted in the next segment."""
+        return settled_length(self.target, total, noise_variance)
 
     def absorb(self, cdf: NoisyCdf, agreement: Agreement) -> None:
         """Learn from one segment."""

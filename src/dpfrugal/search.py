@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 
 from dpfrugal.evidence import Agreement, Target
-from dpfrugal.locate import HUGE, SHORTEST, Locate
+from dpfrugal.locate import HUGE, Locate
 from dpfrugal.noisy_cdf import NoisyCdf
 from dpfrugal.places import after
-from dpfrugal.refine import Refine
+from dpfrugal.refine import Refine, settled_length
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Atom:
 
     def length(self, total: float, noise_variance: float, bin_variance: float) -> float:
         """As in refine."""
-        return max(SHORTEST, min(max(8 * noise_variance / self.target.variance, total / 16), 0.4 * total))
+        return settled_length(self.target, total, noise_variance)
 
     def confirmed(self, cdf: NoisyCdf, kept: float) -> bool:
         """Whether all segments together still agree, of which ``kept`` is remembered."""
