@@ -10,6 +10,7 @@ Worked number: the median and p99 of a million items at ε = 1 are each off by a
 (√(q(1-q)/n) in rank: 0.0005 and 0.0001), to a few percent, with fewer than ten counters most of the time.
 """
 
+import bisect
 import copy
 import math
 from collections.abc import Sequence
@@ -69,12 +70,11 @@ class LocateRefine:
 
     def _plan(self) -> None:
         """Edges and length of the next segment, from what is public."""
-        wanted = {edge + 0.0 for search in self._searches for edge in search.edges()}  # + 0.0: one zero, not two
-        self.edges = np.array(sorted(wanted), dtype=np.float64)
-        lengths = []
+        wanted = sorted({edge + 0.0 for search in self._searches for edge in search.edges()})  # + 0.0: one zero
+        self.edges = np.array(wanted, dtype=np.float64)
+        lengths, bins = [], len(wanted) + 1
         for search in self._searches:
-            below = int(np.clip(np.searchsorted(self.edges, search.estimate) + 1, 1, self.edges.size))
-            bins = self.edges.size + 1
+            below = min(bisect.bisect_left(wanted, search.estimate) + 1, bins - 1)
             variance = self._bin_variance * below * (bins - below) / bins if bins > 2 else self._number_variance
             lengths.append(search.length(self.items, variance, self._bin_variance))
         longest = self._longest * (4 if any(search.locating for search in self._searches) else 1)
@@ -90,7 +90,7 @@ class LocateRefine:
         A segment that was closed early while locating is too short to plan by: its noisy counts are kept, the
         edges stay, and the next counts are added to them.
         """
-        raw = [int(count) for count in counts]
+        raw = np.asarray(counts).tolist()
         if len(raw) != self.edges.size + 1:
             raise ParameterError(f"counts must have one number per bin: {self.edges.size + 1}, not {len(raw)}.")
         items = sum(raw) + (missing or 0)  # public: the number of items in the segment

@@ -27,7 +27,7 @@ def settled_length(target: Target, total: float, noise_variance: float) -> float
 
     Beyond a million items the sampling error is small whatever waits, and a segment's own cost counts for more.
     """
-    part = total / 12 if total < 1e6 else total / 4
+    part = total / 6 if total < 1e6 else total / 3
     return max(SHORTEST, min(max(8 * noise_variance / target.variance, part), 0.4 * total))
 
 
