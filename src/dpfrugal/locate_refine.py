@@ -6,8 +6,8 @@ noise to the counts and plans the next segment. One replaced item lies in one se
 at most 2 in L1 (2 in squared L2), however many edges it has; so every segment, and by parallel composition the whole
 transcript, has the promised guarantee, for all quantiles together.
 
-Worked number: the median and p99 of a million items at ε = 1 are each off by as much as the exact sample quantiles
-(√(q(1-q)/n) in rank: 0.0005 and 0.0001), to a few percent, with fewer than ten counters most of the time.
+Worked number: of a million items at ε = 1, the median's rank is off by 0.0005 and that of p99 by 0.00011; those of
+the exact sample quantiles by 0.0005 and 0.0001 (√(q(1-q)/n)). Measured: benchmarks/accuracy.py.
 """
 
 import bisect

@@ -212,7 +212,7 @@ class Refine:
         if not self.density:
             return self.window
         tails = self.density * (self.window[1] - self.window[0]) / 2 / self.target.tail  # a tail's density varies
-        unsure = 1.02 + (certainty * min(self.uncertainty, 0.3)) ** 2 / 2 + 0.4 * min(tails, 1.0) ** 2
+        unsure = 1.0 + (certainty * min(self.uncertainty, 0.3)) ** 2 / 2 + 0.4 * min(tails, 1.0) ** 2
         reach = certainty * unsure * self.evidence.error
         below, above = self._side_densities()
         low, high = self.estimate - reach / below, self.estimate + reach / above
@@ -221,10 +221,10 @@ class Refine:
         return (multiple_of(self.grain, low), multiple_of(self.grain, high)) if self.grain else (low, high)
 
     def _side_densities(self) -> tuple[float, float]:
-        """The density for each end of an interval: a side's own where the window is much emptier on that side."""
+        """The density for each end of an interval: a side's own, if the window is emptier on that side."""
         items, width = self.pooled_below
         if not width or not self.pooled_width > width:
             return self.density, self.density
         sides = items / width, (self.pooled_items - items) / (self.pooled_width - width)
-        below, above = (self.density if side > self.density / 2 else max(side, self.density / 20) for side in sides)
+        below, above = (min(max(side, self.density / 20), self.density) for side in sides)
         return below, above

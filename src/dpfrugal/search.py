@@ -2,7 +2,8 @@
 
 *Locate* finds a bracket, *refine* makes it as accurate as the sample quantile, and where one number holds the
 quantile (*atom*) it is the answer, confirmed by every further segment. A search that is contradicted starts again
-from what is left. Worked number: at q = 0.5 and ε = 1, locating takes about 1,000 items whatever their scale.
+from what is left. Worked number: at q = 0.5 and ε = 1, locating takes 300 to 800 items, and 2,000 to
+3,000 where the data lie 1e9 of their widths away from the start; at q = 0.99, about 16,000.
 """
 
 import math
