@@ -151,7 +151,7 @@ def numpy_partition(dataset: Dataset) -> Run:
 ONE_BY_ONE = 500_000
 BATCH = "dpfrugal, batch int64"
 SEVERAL_NAME = "dpfrugal, 4 quantiles"
-SEGMENTS = "PrivateQuantile, float64"
+SEGMENTS = "dpfrugal, PrivateQuantile"
 SUM = "numpy.sum"
 
 OURS = (
@@ -161,7 +161,7 @@ OURS = (
     Contender("dpfrugal, batch float32", batch(np.float32), private=True),
     Contender(SEVERAL_NAME, batch(np.int64, SEVERAL), private=True),
     Contender(SEGMENTS, segments(np.float64), private=True),
-    Contender("PrivateQuantile, 3 quantiles", segments(np.float64, (0.5, 0.9, QUANTILE)), private=True),
+    Contender("dpfrugal, PrivateQuantile, 3 quantiles", segments(np.float64, (0.5, 0.9, QUANTILE)), private=True),
     Contender("dpfrugal, one at a time", one_at_a_time, most_items=ONE_BY_ONE, private=True),
     Contender("dpfrugal, command line", command_line, private=True, most_repetitions=FEW),
 )

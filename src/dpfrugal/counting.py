@@ -13,8 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.kernels import cached
-from dpfrugal.walk import loading, read_only
+from dpfrugal.compiler import cached, loading, read_only
 
 BLOCK: Final = 8192
 LARGEST: Final = 2**63 - 1
@@ -23,7 +22,7 @@ LARGEST: Final = 2**63 - 1
 def count_below(items: NDArray[Any], edges: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
     """How many items lie below each of the sorted edges, and how many are NaN."""
     below = np.zeros(edges.size, dtype=np.int64)
-    with loading(items.dtype):
+    with loading(("counting", items.dtype)):
         nans = int(compare(read_only(items), limits_of(edges, items.dtype), below))
     if items.dtype.kind != "f" and edges.size and edges[0] <= -(2.0**63):
         below[edges <= -(2.0**63)] = 0  # no integer lies below these

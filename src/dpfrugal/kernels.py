@@ -20,16 +20,14 @@ items be at most 2^28. ``walk.advance`` sees to all that. NaN moves nothing and 
 Only ``walk`` and ``walk_singly`` are cached on disk, the rest being part of them: fewer files load sooner.
 """
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 from numba import njit
 
 from dpfrugal.bits import lowest, ones, sides
 from dpfrugal.coins import BLOCK, COIN_BITS, COINS, GAMMA, HALF, MIX_1, MIX_2
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from dpfrugal.compiler import cached
 
 GROUP: Final = 4
 GROUPS: Final = BLOCK // GROUP
@@ -49,14 +47,6 @@ _1, _16, _27, _30, _31, _48 = (np.uint64(n) for n in (1, 16, 27, 30, 31, 48))
 _ONE_EACH, _TOP_EACH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 
 inlined = njit(nogil=True, forceinline=True)
-
-
-def cached(function: Function) -> Function:
-    """Numba's compiler with its disk cache, or without it where no cache folder can be written."""
-    try:
-        return njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
-    except RuntimeError:  # "cannot cache function: no locator available"
-        return njit(nogil=True)(function)  # type: ignore[no-any-return]
 
 
 @inlined

@@ -4,9 +4,6 @@
 must first be put on the grid or some of them are missing. All ways give the bits of ``frugal.step``.
 """
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -15,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal import coins
+from dpfrugal.compiler import loading, read_only
 from dpfrugal.grid import Grid
 from dpfrugal.items import CHUNK, Chunk
 
@@ -49,29 +47,9 @@ class Path:
         return np.array([down for _, down in self.thresholds], dtype=np.uint32)
 
 
-_loaded: set[np.dtype[Any]] = set()
-
-
-@contextmanager
-def loading(dtype: np.dtype[Any]) -> Iterator[None]:
-    """Keep the garbage collector still while the compiler loads: it would search its objects again and again.
-
-    That is a sixth of the time of a process's first batch.
-    """
-    if dtype in _loaded or not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        _loaded.add(dtype)
-
-
 def advance(estimates: NDArray[np.int64], position: int, chunk: Chunk, path: Path) -> int:
     """Move ``estimates`` past ``chunk`` in place, and return how many NaNs and nulls it held."""
-    with loading(chunk.values.dtype):
+    with loading(("walk", chunk.values.dtype)):
         return _advance(estimates, position, chunk, path)
 
 
@@ -122,10 +100,3 @@ def walk_together(
             ]
         nans += int(counts[0])
     return nans
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view that the kernels see as one type, whether or not the caller's array may be written to."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
