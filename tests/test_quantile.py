@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dpfrugal as dpf
-from dpfrugal import locate_refine
+from dpfrugal import counting, counting_kernel, locate_refine
 from dpfrugal.guarantees import Guarantee, Sensitivity
 from dpfrugal.locate_refine import LocateRefine
 from tests.naive import neighbours
@@ -147,9 +147,24 @@ def test_counts_equal_the_obvious_ones(dtype: type, count: int) -> None:
 
     items: NDArray[Any] = rng.normal(0, 50, 20_011).astype(dtype)
     edges = np.unique(np.append(rng.normal(0, 50, count - 1), items[3]).astype(np.float64))
+    expected = [int((items.astype(np.float64) < edge).sum()) for edge in edges]
     below, nans = count_below(items, edges)
-    assert below.tolist() == [int((items.astype(np.float64) < edge).sum()) for edge in edges]
-    assert nans == 0
+    assert (below.tolist(), nans) == (expected, 0)
+    limits = counting.limits_of(edges, items.dtype)
+    for compare in (counting.compare_by_numpy, counting_kernel.compare):
+        below = np.zeros(edges.size, dtype=np.int64)
+        assert compare(items, limits, below) == 0
+        assert below.tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_nan_is_counted_apart_and_below_nothing(dtype: type) -> None:
+    items: NDArray[Any] = np.array([1, np.nan, -np.inf, 5, np.nan, np.inf], dtype=dtype)
+    limits = counting.limits_of(np.array([0.0, 2.0]), items.dtype)
+    for compare in (counting.compare_by_numpy, counting_kernel.compare):
+        below = np.zeros(2, dtype=np.int64)
+        assert compare(items, limits, below) == 2
+        assert below.tolist() == [1, 2]
 
 
 def test_a_release_before_any_item_is_refused() -> None:
