@@ -12,7 +12,7 @@ help:
 	@echo "make test   lint, types, layers, doctests and tests"
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make bench  speed, memory and error beside other libraries, as ratios inside one run (6 minutes)"
-	@echo "make accuracy  the error in rank beside other estimators, as kept in docs/accuracy.md (half an hour)"
+	@echo "make accuracy  the error in rank beside other estimators, as kept in docs/accuracy.md (ten minutes)"
 	@echo "make coins  the statistical check of the coin generator"
 	@echo "make clean  remove the environment and everything generated"
 
@@ -54,10 +54,11 @@ bench: $(READY)
 	$(MAKE) $(PEERS)
 	$(BIN)/python -m benchmarks.compare
 
-# The tables of docs/accuracy.md; about half an hour on two cores.
+# The tables of docs/accuracy.md; about ten minutes on two cores.
 accuracy: $(PEERS)
 	$(BIN)/python -m benchmarks.accuracy
 	$(BIN)/python -m benchmarks.accuracy --others --rows 1e5,1
+	$(BIN)/python -m benchmarks.accuracy --ten
 	$(BIN)/python -m benchmarks.peer_accuracy
 
 coins: $(READY)

@@ -181,13 +181,46 @@ def table(names: Sequence[str], n: int, epsilon: float, repetitions: int, proces
     print(f"({time.perf_counter() - started:.0f} s)")
 
 
+TEN = (0.01, 0.05, 0.1, 0.25, 0.4, 0.5, 0.75, 0.9, 0.95, 0.99)
+
+
+def together(n: int, repetition: int) -> list[tuple[float, float]]:
+    """The errors in rank of ten quantiles of a normal stream: each alone, and all in one pass."""
+    dataset = PAPER["D5 normal"]
+    stream = dataset.draw(np.random.default_rng([repetition, 10]), n)
+
+    def errors(quantiles: Sequence[float]) -> list[float]:
+        machine = LocateRefine(quantiles, PureDP(epsilon=1.0))
+        rest = run(machine, stream)
+        if rest.size:
+            machine.absorb(count(rest, machine.edges))
+        return [dataset.rank_error(value, q) for value, q in zip(machine.estimates, quantiles, strict=True)]
+
+    return list(zip([errors([q])[0] for q in TEN], errors(TEN), strict=True))
+
+
+def table_of_ten(n: int, repetitions: int, processes: int) -> None:
+    print(f"\nn = {n:,}, ε = 1, {repetitions} repetitions, D5: rank error ÷ √(q(1-q)/n), alone / ten together\n")
+    print("| q | alone | together | ratio |\n|---|---|---|---|")
+    with multiprocessing.Pool(processes) as pool:
+        outcomes = pool.map(partial(together, n), range(repetitions))
+    for i, q in enumerate(TEN):
+        unit = math.sqrt(q * (1 - q) / n)
+        alone, shared = (math.sqrt(statistics.fmean(row[i][way] ** 2 for row in outcomes)) / unit for way in (0, 1))
+        print(f"| {q:g} | {alone:.2f} | {shared:.2f} | {shared / alone:.2f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=100)
     parser.add_argument("--rows", nargs="+", default=["1e6,1", "1e6,0.1", "1e5,1", "1e4,1"], help="items,epsilon")
     parser.add_argument("--others", action="store_true", help="other data than the paper's: ties, gaps, scales")
+    parser.add_argument("--ten", action="store_true", help="ten quantiles in one pass beside each of them alone")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
+    if options.ten:
+        table_of_ten(1_000_000, options.repetitions, options.processes)
+        return
     for row in options.rows:
         n, epsilon = (float(part) for part in row.split(","))
         names = list(OTHERS if options.others else PAPER)

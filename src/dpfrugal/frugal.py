@@ -121,7 +121,7 @@ class Frugal1U:
 
     def update(self, item: float) -> None:
         """Take in one item."""
-        if type(item) is not float or item != item:
+        if (kind := type(item)) is not int and (kind is not float or item != item):
             item = self._admitted(item)
         self._pending.append(item)
         if len(self._pending) >= MOST_PENDING:

@@ -105,7 +105,7 @@ class PrivateQuantile(Guarded):
         """Take in one item."""
         if self._owner is not None or self._forks != guard.forks:
             self._refuse_copies_and_loops()
-        if type(item) is not float or item != item:
+        if (kind := type(item)) is not int and (kind is not float or item != item):
             item = number(item)
             if item != item and self._nan_policy == "raise":
                 raise ItemError('An item is NaN; clean the data, or use nan_policy="omit".')
