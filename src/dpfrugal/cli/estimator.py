@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from dpfrugal.dp_frugal import DPFrugal1U
     from dpfrugal.guarantees import Guarantee
     from dpfrugal.quantile import PrivateQuantile
-    from dpfrugal.release import Release
+    from dpfrugal.release import Release, SegmentRelease, WalkRelease
 
 
 def estimator_from(
@@ -48,6 +48,13 @@ def estimator_from(
         nan_policy=nan_policy.value,
         half_life=half_life,
     )
+
+
+def last_release(estimator: "PrivateQuantile | DPFrugal1U") -> "SegmentRelease | WalkRelease":
+    """The release at the end of the items: it rests on all of them."""
+    from dpfrugal.quantile import PrivateQuantile
+
+    return estimator.release(close=True) if isinstance(estimator, PrivateQuantile) else estimator.release()
 
 
 def shown_values(release: "Release", algorithm: o.Algorithm, decimals: int | None) -> list[str]:

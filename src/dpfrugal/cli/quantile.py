@@ -50,10 +50,9 @@ def quantile(
 
     Example: dpfrugal quantile requests.parquet --column ms -q 0.5 -q 0.99 --epsilon 1
     """
-    from dpfrugal.cli.estimator import estimator_from, shown_values
+    from dpfrugal.cli.estimator import estimator_from, last_release, shown_values
     from dpfrugal.cli.terminal import explain, progress
     from dpfrugal.columns import read_ahead
-    from dpfrugal.dp_frugal import DPFrugal1U
 
     estimator = estimator_from(
         algorithm,
@@ -71,7 +70,7 @@ def quantile(
             made(advance, len(batch))
     if not estimator.items:
         raise TableError(f"{'standard input' if file == '-' else file}: there are no items to estimate a quantile of.")
-    release = estimator.release() if isinstance(estimator, DPFrugal1U) else estimator.release(close=True)
+    release = last_release(estimator)
     if as_json:
         typer.echo(json.dumps(release.to_dict(), ensure_ascii=False))
     else:

@@ -77,7 +77,7 @@ def watch(
 
     Example: tail -f latencies.log | dpfrugal watch -q 0.99 --epsilon 1 --every 10s --decimals 1
     """
-    from dpfrugal.cli.estimator import estimator_from, shown_values
+    from dpfrugal.cli.estimator import estimator_from, last_release, shown_values
     from dpfrugal.cli.terminal import notes
 
     period = Period.parse(every)
@@ -109,7 +109,7 @@ def watch(
                 shown_items = estimator.items
                 show(estimator.release())
         if estimator.items > shown_items:
-            show(estimator.release())
+            show(last_release(estimator))
         if not estimator.items:
             raise TableError("standard input: there are no items to estimate a quantile of.")
     except KeyboardInterrupt:
