@@ -52,6 +52,13 @@ def test_a_number_of_the_stock_serves_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(set(seen)) == len(seen)
 
 
+@pytest.mark.parametrize("guarantee", [dpf.PureDP(epsilon=1e-19), dpf.ZCDP(rho=1e-38)], ids=repr)
+def test_noise_that_reaches_the_end_of_the_integers_hides_the_value(guarantee: Guarantee) -> None:
+    """Added outside OpenDP, a value would show behind noise that was cut off at ±2^63."""
+    outputs = [noise.add_noise([123_456], guarantee, Sensitivity.of(1))[0] for _ in range(300)]
+    assert all(-(2**63) <= output <= 2**63 - 1 for output in outputs)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_process_draws_noise_of_its_own() -> None:
     program = (

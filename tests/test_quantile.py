@@ -235,6 +235,36 @@ def test_releases_cost_nothing_and_change_only_with_a_segment() -> None:
     assert p.release() is closed
 
 
+@pytest.mark.parametrize("where", ["_learn", "_plan"])
+def test_an_interrupted_close_is_undone(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the raw counts of the open segment would get noise a second time."""
+    p = dpf.PrivateQuantile(0.5, ONE)
+    p.update_many(rng.normal(0, 1, 3_000))
+    before, shown = state(p), p.release()
+
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocateRefine, where, interrupted)
+        for close in (lambda: p.release(close=True), lambda: p.absorb([1] * (len(before[3]) + 1))):
+            with pytest.raises(KeyboardInterrupt):
+                close()
+    assert state(p) == before
+    assert p.release() is shown
+
+
+@pytest.mark.parametrize("q", [1e-9, 1 - 1e-9, 1e-6])
+@pytest.mark.parametrize("epsilon", [50.0, 1.0, 0.01, 5_000.0])
+def test_no_noise_is_so_wild_that_it_ends_in_an_error(q: float, epsilon: float) -> None:
+    """An error that depends on noise would be one more output, and a second look at the same items."""
+    for _ in range(20):
+        p = dpf.PrivateQuantile([0.5, q], dpf.PureDP(epsilon=epsilon))
+        for _ in range(4):
+            p.update_many(rng.standard_cauchy(100))
+            p.release(close=True).intervals(0.95)
+
+
 def test_asking_often_costs_little() -> None:
     """A release after every 100 of 100,000 items ends as near as one release at the end: five standard errors."""
     p = dpf.PrivateQuantile(0.5, ONE)
@@ -259,9 +289,12 @@ def test_counts_of_other_machines_are_absorbed() -> None:
     assert abs(p.release().value - 100) < 2
 
 
-@pytest.mark.parametrize("counts", [[1, 2], [-1], [0.5] * 54, [], "ab"])
+@pytest.mark.parametrize(
+    "counts", [[1, 2], [-1], [], "ab", lambda n: [0.5] * n, lambda n: [0] * n, lambda n: [2**60] * n]
+)
 def test_counts_that_do_not_fit_are_refused(counts: Any) -> None:
     p = dpf.PrivateQuantile(0.5, ONE)
+    counts = counts(p.edges.size + 1) if callable(counts) else counts
     with pytest.raises(dpf.ItemError, match="counts"):
         p.absorb(counts)
     assert p.items == 0
@@ -398,7 +431,7 @@ def test_bad_parameters_are_named(options: dict[str, Any], name: str) -> None:
         dpf.PrivateQuantile(0.5, ONE, **options)
 
 
-@pytest.mark.parametrize("quantile", [[], [0.5, 0.5], 0, 1, float("nan")])
+@pytest.mark.parametrize("quantile", [[], [0.5, 0.5], 0, 1, float("nan"), 1e-12, 1 - 2**-53])
 def test_bad_quantiles_are_refused(quantile: Any) -> None:
     with pytest.raises(dpf.ParameterError, match="quantile"):
         dpf.PrivateQuantile(quantile, ONE)

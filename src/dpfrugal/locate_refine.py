@@ -26,6 +26,8 @@ from dpfrugal.noise import add_noise
 from dpfrugal.noisy_cdf import NoisyCdf
 from dpfrugal.search import Search
 
+NEAREST = 1e-9  # no quantile is sought closer to 0 or 1: no stream is long enough to tell
+
 
 def noise_variance(guarantee: Guarantee, sensitivity: Sensitivity) -> float:
     """The variance of the integer noise of one count: 2a/(1-a)², a = e^(-1/b), or σ².
@@ -35,6 +37,8 @@ def noise_variance(guarantee: Guarantee, sensitivity: Sensitivity) -> float:
     scale = guarantee.noise_scale(sensitivity)
     if guarantee.noise == "gaussian":
         return scale**2
+    if scale < 1e-3:  # the noise is 0 all but always
+        return 0.0
     return 0.5 / math.sinh(0.5 / scale) ** 2
 
 
@@ -51,6 +55,9 @@ class LocateRefine:
         expected_items: int | None = None,
         half_life: float | None = None,
     ) -> None:
+        for q in quantiles:
+            if not NEAREST <= probability("quantile", q) <= 1 - NEAREST:
+                raise ParameterError(f"quantile must be at least {NEAREST:g} away from 0 and from 1; {q} is not.")
         if not abs(start) <= HUGE:
             raise ParameterError(f"start must be a number of at most 2^1000 in size; {start} is not.")
         most = max_items_per_person
@@ -121,8 +128,14 @@ class LocateRefine:
             self._plan()
 
     def _learn(self, cdf: NoisyCdf) -> None:
-        for search in self._searches:
-            search.absorb(cdf)
+        """Let every search learn. Noise may be so wild that one cannot go on: it starts again, and nobody is told."""
+        for k, search in enumerate(self._searches):
+            try:
+                search.absorb(cdf)
+                search.edges()
+                search.length(self.items, self._bin_variance, self._bin_variance)
+            except (ArithmeticError, LookupError, ValueError):
+                self._searches[k] = Search(search.target, search.start, search.half_life)
 
     @property
     def estimates(self) -> tuple[float, ...]:

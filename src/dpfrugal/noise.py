@@ -19,6 +19,8 @@ from dpfrugal.guarantees import Guarantee, Sensitivity
 # A call of OpenDP costs as much as drawing twenty numbers, so a few values take theirs from a stock.
 STOCK: Final = 64
 FEW: Final = 16
+# OpenDP's integers end at ±2^63. Larger noise could reach that end, and must do so with the value already added.
+LARGEST_STOCKED: Final = 2.0**40
 
 _stocks: dict[tuple[Guarantee, Sensitivity], list[int]] = {}
 _lock = threading.Lock()
@@ -26,7 +28,7 @@ _lock = threading.Lock()
 
 def add_noise(values: Sequence[int], guarantee: Guarantee, sensitivity: Sensitivity) -> list[int]:
     """``values`` plus fresh noise: a release of all of them together is covered by ``guarantee``."""
-    if len(values) > FEW:
+    if len(values) > FEW or guarantee.noise_scale(sensitivity) > LARGEST_STOCKED:
         return measurement(guarantee, sensitivity)(list(values))
     noise = drawn(len(values), guarantee, sensitivity)
     return [value + draw for value, draw in zip(values, noise, strict=True)]

@@ -26,6 +26,7 @@ from dpfrugal.locate_refine import LocateRefine
 from dpfrugal.release import SegmentRelease
 
 MOST_PENDING: Final = 1 << 10
+MOST_ITEMS: Final = 1 << 53  # in one segment
 
 
 class PrivateQuantile(Guarded):
@@ -94,11 +95,13 @@ class PrivateQuantile(Guarded):
     @property
     def edges(self) -> NDArray[np.float64]:
         """The public edges of the open segment, for whoever counts elsewhere; see ``absorb``."""
+        self._refuse_copies_and_loops()
         return self._machine.edges.copy()
 
     @property
     def segment_length(self) -> int:
         """The public number of items that the open segment wants."""
+        self._refuse_copies_and_loops()
         return self._machine.segment_length
 
     def update(self, item: float) -> None:
@@ -132,11 +135,11 @@ class PrivateQuantile(Guarded):
             self._settle()
             if added.shape != (self._machine.edges.size + 1,) or added.dtype.kind not in "iu":
                 raise ItemError(f"counts must be {self._machine.edges.size + 1} integers: one per bin of the edges.")
-            if (added < 0).any() or added.sum() == 0:
-                raise ItemError("counts must be of at least one item, and none below 0.")
-            self._counts[: added.size] += added
-            self._filled += int(added.sum())
-            self._close()
+            if (added < 0).any() or not 0 < sum(added.tolist()) < MOST_ITEMS:
+                raise ItemError("counts must be of at least one item and at most 2^53, and none below 0.")
+            counts = self._counts.copy()
+            counts[:-1] += added.astype(np.int64)
+            self._close(counts)
 
     def release(self, *, close: bool = False) -> SegmentRelease:
         """What the completed segments have taught: public already, so it costs nothing to show again.
@@ -148,7 +151,7 @@ class PrivateQuantile(Guarded):
             if not self.items:
                 raise ItemError("There is nothing to release: no item has come yet.")
             if self._filled and (close or not self._machine.items):
-                self._close()
+                self._close(self._counts)
             if self._last is None or self._last.items < self._machine.items:
                 machine = copy.deepcopy(self._machine)  # it knows noisy counts only
                 self._last = SegmentRelease(
@@ -170,10 +173,16 @@ class PrivateQuantile(Guarded):
         """One count per bin, and one of missing items."""
         return np.zeros(machine.edges.size + 2, dtype=np.int64)
 
-    def _close(self) -> None:
-        """End the open segment: its counts get their noise and are forgotten."""
-        _absorb(self._machine, self._counts, self._nan_policy)
-        self._counts, self._filled = self._empty_counts(self._machine), 0
+    def _close(self, counts: NDArray[np.int64]) -> None:
+        """End the open segment: its counts get their noise and are forgotten.
+
+        On a copy: whatever interrupts it leaves either everything as it was, and the noise unseen, or nothing raw.
+        """
+        machine = copy.deepcopy(self._machine)
+        _absorb(machine, counts, self._nan_policy)
+        empty = self._empty_counts(machine)
+        # No interrupt can come between these stores.
+        self._machine, self._counts, self._filled = machine, empty, 0
 
     def _settle(self) -> None:
         if self._pending:
