@@ -306,9 +306,16 @@ def test_a_sorted_stream_is_said_to_be_unstable() -> None:
     r = p.release(close=True)
     assert not r.stable
     assert "NOT STABLE" in str(r)
-    shuffled = dpf.PrivateQuantile(0.5, ONE)
-    shuffled.update_many(rng.normal(0, 1, 200_000))
-    assert shuffled.release(close=True).stable
+
+
+def test_streams_in_random_order_are_stable() -> None:
+    """Measured: about one in 200 is called unstable, so three of ten are a false alarm once in 100,000 runs."""
+    calm = 0
+    for _ in range(10):
+        p = dpf.PrivateQuantile(0.5, ONE)
+        p.update_many(rng.normal(0, 1, 60_000))
+        calm += p.release(close=True).stable
+    assert calm >= 8
 
 
 def test_half_life_follows_a_jump() -> None:
