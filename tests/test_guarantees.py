@@ -147,6 +147,12 @@ def test_exact_alpha_is_the_smallest_that_holds_of_discrete_noise(guarantee: Gua
     assert k == 1 or tail(k - 1) > beta
 
 
+@pytest.mark.parametrize("rho", [1e-7, 1e-20, 1e-300])
+def test_exact_alpha_of_enormous_noise_is_found_at_once(rho: float) -> None:
+    guarantee = dpf.ZCDP(rho=rho)
+    assert guarantee.alpha(0.05) <= guarantee.alpha(0.05, exact=True) <= guarantee.alpha(0.05) * (1 + 1e-3)
+
+
 def test_several_numbers_share_the_budget() -> None:
     three = Sensitivity(l1=6, l2_squared=12)
     assert dpf.PureDP(epsilon=1).noise_scale(three) == 6.0

@@ -438,6 +438,14 @@ def test_bad_parameters_are_named(options: dict[str, Any], name: str) -> None:
         dpf.PrivateQuantile(0.5, ONE, **options)
 
 
+@pytest.mark.parametrize(
+    "guarantee", [dpf.PureDP(epsilon=1e-300), dpf.ZCDP(rho=1e-300), dpf.PureDP(epsilon=1e-16)], ids=repr
+)
+def test_guarantees_that_no_count_could_be_seen_under_are_refused(guarantee: Guarantee) -> None:
+    with pytest.raises(dpf.ParameterError, match="too strong"):
+        dpf.PrivateQuantile(0.5, guarantee)
+
+
 @pytest.mark.parametrize("quantile", [[], [0.5, 0.5], 0, 1, float("nan"), 1e-12, 1 - 2**-53])
 def test_bad_quantiles_are_refused(quantile: Any) -> None:
     with pytest.raises(dpf.ParameterError, match="quantile"):

@@ -14,6 +14,8 @@ import numpy as np
 
 # Beyond this σ the exact sum has millions of terms; ``sigma_for`` then goes through zCDP, which is sound too.
 LARGEST_EXACT_SIGMA = 1e6
+# Beyond this σ a step more or less is nothing, and a tail's sum would take time and memory.
+LARGEST_SUMMED_SIGMA = 1e4
 # Covers the rounding of the sums below (relative error under 1e-12) many times over.
 SAFETY = 1 + 1e-9
 
@@ -36,7 +38,12 @@ def tail(sigma: float, at_least: int) -> float:
 
 
 def two_sided_alpha(sigma: float, beta: float) -> int:
-    """The smallest integer k with P[|X| ≥ k] ≤ beta."""
+    """The smallest integer k with P[|X| ≥ k] ≤ beta; for a large σ, one that may be a step too large.
+
+    There P[|X| ≥ k] ≤ P[|N(0, σ²)| ≥ k - 1] is used instead of a sum (arXiv:2004.00010v5, Section 2.4).
+    """
+    if sigma > LARGEST_SUMMED_SIGMA:
+        return math.ceil(sigma * NormalDist().inv_cdf(1 - beta / 2)) + 1
     k = max(1, math.floor(sigma * NormalDist().inv_cdf(1 - beta / 2)) - 1)
     while k > 1 and tail(sigma, k - 1) <= beta:
         k -= 1

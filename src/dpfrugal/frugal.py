@@ -66,6 +66,21 @@ def quantiles_of(quantile: float | Sequence[float]) -> tuple[float, ...]:
     return checked
 
 
+def checked_nan_policy(nan_policy: NanPolicy) -> NanPolicy:
+    """``nan_policy``, if it is one."""
+    if nan_policy not in ("raise", "omit"):
+        raise ParameterError(f'nan_policy must be "raise" or "omit"; {nan_policy!r} is neither.')
+    return nan_policy
+
+
+def admitted(item: Any, nan_policy: NanPolicy) -> int | float:
+    """One item as a plain number, unless the policy refuses it."""
+    plain = number(item)
+    if plain != plain and nan_policy == "raise":
+        raise ItemError('An item is NaN; clean the data, or use nan_policy="omit".')
+    return plain
+
+
 class Frugal1U:
     """The paper's algorithm for one quantile, or for several in one pass. **Not private**: see ``DPFrugal1U``.
 
@@ -89,10 +104,8 @@ class Frugal1U:
         nan_policy: NanPolicy = "raise",
         coin_seed: int | None = None,
     ) -> None:
-        if nan_policy not in ("raise", "omit"):
-            raise ParameterError(f'nan_policy must be "raise" or "omit"; {nan_policy!r} is neither.')
         self._path = Path(quantiles_of(quantile), Grid(decimals), coins.key_from_seed(coin_seed))
-        self._nan_policy = nan_policy
+        self._nan_policy = checked_nan_policy(nan_policy)
         self._estimates = np.full(len(self.quantiles), self._path.grid.start(start), dtype=np.int64)
         self._position = 0
         self._pending: list[int | float] = []
@@ -122,7 +135,7 @@ class Frugal1U:
     def update(self, item: float) -> None:
         """Take in one item."""
         if (kind := type(item)) is not int and (kind is not float or item != item):
-            item = self._admitted(item)
+            item = admitted(item, self._nan_policy)
         self._pending.append(item)
         if len(self._pending) >= MOST_PENDING:
             self._settled()
@@ -135,12 +148,6 @@ class Frugal1U:
     def __repr__(self) -> str:
         shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)
         return f"{type(self).__name__}({shown}, decimals={self._path.grid.decimals}, items={self.items})"
-
-    def _admitted(self, item: Any) -> int | float:
-        plain = number(item)
-        if plain != plain and self._nan_policy == "raise":
-            raise ItemError('An item is NaN; clean the data, or use nan_policy="omit".')
-        return plain
 
     def _settled(self) -> NDArray[np.int64]:
         """The estimates after every pending item, as grid points."""

@@ -26,6 +26,7 @@ from dpfrugal.noise import add_noise
 from dpfrugal.noisy_cdf import NoisyCdf
 from dpfrugal.search import Search
 
+LARGEST_SCALE = 2.0**53  # of noise; no segment has as many items
 NEAREST = 1e-9  # no quantile is sought closer to 0 or 1: no stream is long enough to tell
 
 
@@ -35,6 +36,8 @@ def noise_variance(guarantee: Guarantee, sensitivity: Sensitivity) -> float:
     7.8352 for ε = 1 and a histogram (b = 2).
     """
     scale = guarantee.noise_scale(sensitivity)
+    if scale > LARGEST_SCALE:
+        raise ParameterError(f"The guarantee {guarantee} is too strong: its noise would drown any count.")
     if guarantee.noise == "gaussian":
         return scale**2
     if scale < 1e-3:  # the noise is 0 all but always

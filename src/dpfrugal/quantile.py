@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal import guard
-from dpfrugal.errors import ItemError, ParameterError
-from dpfrugal.frugal import NanPolicy, quantiles_of
+from dpfrugal.errors import ItemError
+from dpfrugal.frugal import NanPolicy, admitted, checked_nan_policy, quantiles_of
 from dpfrugal.guarantees import Guarantee, checked_guarantee, checked_max_items
 from dpfrugal.guard import Guarded
-from dpfrugal.items import Chunk, chunks, number
+from dpfrugal.items import Chunk, chunks
 from dpfrugal.locate_refine import LocateRefine
 from dpfrugal.release import SegmentRelease
 
@@ -58,12 +58,10 @@ class PrivateQuantile(Guarded):
         nan_policy: NanPolicy = "raise",
     ) -> None:
         super().__init__()
-        if nan_policy not in ("raise", "omit"):
-            raise ParameterError(f'nan_policy must be "raise" or "omit"; {nan_policy!r} is neither.')
         self._quantiles = quantiles_of(quantile)
         self._guarantee = checked_guarantee(guarantee)
         self._max_items_per_person = checked_max_items(max_items_per_person)
-        self._nan_policy = nan_policy
+        self._nan_policy = checked_nan_policy(nan_policy)
         self._machine = LocateRefine(
             self._quantiles,
             guarantee,
@@ -109,9 +107,7 @@ class PrivateQuantile(Guarded):
         if self._owner is not None or self._forks != guard.forks:
             self._refuse_copies_and_loops()
         if (kind := type(item)) is not int and (kind is not float or item != item):
-            item = number(item)
-            if item != item and self._nan_policy == "raise":
-                raise ItemError('An item is NaN; clean the data, or use nan_policy="omit".')
+            item = admitted(item, self._nan_policy)
         with self._lock:
             self._pending.append(item)
         if len(self._pending) >= MOST_PENDING:

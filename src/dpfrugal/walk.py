@@ -18,7 +18,7 @@ from dpfrugal.items import CHUNK, Chunk
 
 # Up to here a float holds every integer, so an estimate may be compared as one.
 EXACT_AS_FLOAT: Final = 1 << 53
-# What a kernel may be given at once: estimates no farther apart, and no more items, than its 32-bit offsets bear.
+# What a kernel may be given at once: its estimates are 32-bit distances from a base, which no more items may outrun.
 WIDEST_SPREAD: Final = 1 << 30
 LONGEST_LEG: Final = 1 << 28
 
