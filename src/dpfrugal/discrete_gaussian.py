@@ -40,7 +40,8 @@ def tail(sigma: float, at_least: int) -> float:
 def two_sided_alpha(sigma: float, beta: float) -> int:
     """The smallest integer k with P[|X| ≥ k] ≤ beta; for a large σ, one that may be a step too large.
 
-    There P[|X| ≥ k] ≤ P[|N(0, σ²)| ≥ k - 1] is used instead of a sum (arXiv:2004.00010v5, Section 2.4).
+    There P[|X| ≥ k] ≤ P[|N(0, σ²)| ≥ k - 1] serves instead of a sum: the falling terms from k on are at most the
+    integral from k - 1 on, and Z is at least σ√(2π) (Poisson summation).
     """
     if sigma > LARGEST_SUMMED_SIGMA:
         return math.ceil(sigma * NormalDist().inv_cdf(1 - beta / 2)) + 1
