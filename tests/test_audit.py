@@ -1,9 +1,10 @@
 """A black-box audit of PrivateQuantile: a lower bound for ε from many runs on a searched pair of neighbours.
 
-An attacker sees the public transcript (edges and noisy counts). For each pair of neighbours it learns, on half of the
-runs, which set of transcripts tells the two streams apart best; the other half gives counts for that set, and
-Clopper-Pearson bounds at 99.9% give ε ≥ ln(P/Q). The right mechanism must stay below its promise (it exceeds it by
-chance in less than one run in a hundred thousand, being far below); the broken ones must exceed it.
+An attacker sees the public transcript (edges and noisy counts). On some runs of every pair of neighbours it learns
+which pair, and which set of transcripts, tells the two streams apart best; fresh runs of that pair give counts for that
+set, and Clopper-Pearson bounds give ε ≥ ln(P/Q), wrong once in a million times. The right mechanism must stay below its
+promise; the broken ones must exceed it. ε is 3, because that is where few runs say most: at ε = 1 a doubled loss shows
+in events so much alike under both streams that ten times the runs would be needed.
 """
 
 import math
@@ -19,10 +20,12 @@ import dpfrugal as dpf
 from dpfrugal import locate_refine, noise
 from dpfrugal.guarantees import Guarantee, Sensitivity
 
-ONE = dpf.PureDP(epsilon=1.0)
-RUNS = 3_000
-UNSURE = 1e-3
+PROMISED = 3.0
+GUARANTEE = dpf.PureDP(epsilon=PROMISED)
+LEARNING, TESTING = 300, 2_500  # runs of each stream
+UNSURE = 1e-6
 Stream = tuple[float, ...]
+Samples = NDArray[np.float64]
 # Neighbours: an item moved within a magnitude, across many, over the sign, and early or late in the stream.
 PAIRS: list[tuple[Stream, Stream]] = [
     ((3.0, 3.0, 900.0, 900.0), (3.0, 3.0, 900.0, 3.0)),
@@ -52,11 +55,11 @@ def transcript(make: Make, periods: Sequence[Sequence[float]], patch: pytest.Mon
     return seen
 
 
-def score(samples: list[NDArray[np.float64]]) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """A statistic that tells two samples of transcripts apart: how many numbers lie on the first one's side."""
-    first, second = (sample.mean(axis=0) for sample in samples)
-    direction = np.where(np.abs(first - second) > 0.5, np.sign(first - second), 0.0)
-    return lambda seen: np.sign(seen - (first + second) / 2) @ direction
+def score(first: NDArray[np.float64], second: NDArray[np.float64]) -> Callable[[Samples], Samples]:
+    """A statistic that tells two samples of transcripts apart: how far each number lies on the first one's side."""
+    one, other = np.median(first, axis=0), np.median(second, axis=0)
+    reach = np.where(np.abs(first - one).max(axis=0) == 0, 1.0, np.inf)  # what never varies counts for one step only
+    return lambda seen: np.clip(np.abs(seen - other) - np.abs(seen - one), -reach, reach).sum(axis=1)
 
 
 def bound(hits: int, runs: int, *, upper: bool) -> float:
@@ -74,40 +77,47 @@ def bound(hits: int, runs: int, *, upper: bool) -> float:
 
 
 def lower_bound_of_epsilon(make: Make, patch: pytest.MonkeyPatch) -> float:
-    """The best over all pairs, both ways round."""
-    best = 0.0
-    for pair in PAIRS:
-        rows = [[transcript(make, (stream[:2], stream[2:]), patch) for _ in range(RUNS // 2)] for stream in pair]
-        width = min(len(row) for side in rows for row in side)  # later segments may differ in their number of edges
-        seen = [np.array([row[:width] for row in side]) for side in rows]
-        learn, test = [side[: RUNS // 4] for side in seen], [side[RUNS // 4 :] for side in seen]
-        for one, other in ((0, 1), (1, 0)):
-            statistic = score([learn[one], learn[other]])
-            learnt = [statistic(learn[one]), statistic(learn[other])]
-            ratios = {
-                t: ((learnt[0] >= t).sum() + 1) / ((learnt[1] >= t).sum() + 5)
-                for t in np.unique(np.concatenate(learnt))
-            }
-            threshold = max(ratios, key=lambda t: ratios[t])
-            hits = [int((statistic(test[side]) >= threshold).sum()) for side in (one, other)]
-            p, q = bound(hits[0], len(test[one]), upper=False), bound(hits[1], len(test[other]), upper=True)
-            best = max(best, math.log(p / q) if p > 0 else 0.0)
-    return best
+    """The bound for the pair, the direction and the threshold that looked best while learning."""
+
+    def runs(stream: Stream, count: int) -> Samples:
+        rows = [transcript(make, (stream[:2], stream[2:]), patch) for _ in range(count)]
+        assert len({len(row) for row in rows}) == 1
+        return np.array(rows)
+
+    best: tuple[float, Any] = (-math.inf, None)
+    for first, second in [pair for one, other in PAIRS for pair in ((one, other), (other, one))]:
+        learnt = runs(first, LEARNING), runs(second, LEARNING)
+        statistic = score(*learnt)
+        scores = statistic(learnt[0]), statistic(learnt[1])
+        for t in np.unique(np.concatenate(scores)):
+            hits = [int((score >= t).sum()) for score in scores]
+            # Pessimistic about both counts, as the bound will be.
+            promise = math.log(max(hits[0] - 3 * math.sqrt(hits[0]), 0.1) / (hits[1] + 1 + 2 * math.sqrt(hits[1])))
+            best = max(best, (promise, (first, second, statistic, t)), key=lambda found: found[0])
+    first, second, statistic, t = best[1]
+    hits = [int((statistic(runs(stream, TESTING)) >= t).sum()) for stream in (first, second)]
+    p, q = bound(hits[0], TESTING, upper=False), bound(hits[1], TESTING, upper=True)
+    return math.log(p / q) if p > 0 else 0.0
+
+
+def caught(make: Make, patch: pytest.MonkeyPatch) -> bool:
+    """Whether one of three audits exceeds the promise: one alone misses a loss of 2ε once in some dozens of times."""
+    return any(lower_bound_of_epsilon(make, patch) > PROMISED for _ in range(3))
 
 
 def machine() -> locate_refine.LocateRefine:
-    return locate_refine.LocateRefine([0.5], ONE)
+    return locate_refine.LocateRefine([0.5], GUARANTEE)
 
 
 def test_the_audit_stays_below_the_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     found = lower_bound_of_epsilon(machine, monkeypatch)
-    assert 0.3 < found <= 1.0  # not 0 either: an audit that sees nothing proves nothing
+    assert PROMISED / 2 < found <= PROMISED  # not 0 either: an audit that sees nothing proves nothing
 
 
 def test_the_audit_catches_noise_at_half_its_scale(monkeypatch: pytest.MonkeyPatch) -> None:
-    twice = dpf.PureDP(epsilon=2.0)
+    twice = dpf.PureDP(epsilon=2 * PROMISED)
     monkeypatch.setattr(locate_refine, "add_noise", lambda values, guarantee, s: noise.add_noise(values, twice, s))
-    assert lower_bound_of_epsilon(machine, monkeypatch) > 1.0
+    assert caught(machine, monkeypatch)
 
 
 class CountsTwice(locate_refine.LocateRefine):
@@ -122,7 +132,7 @@ class CountsTwice(locate_refine.LocateRefine):
 
 def test_the_audit_catches_items_counted_in_two_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """The two short segments have the same edges, so the second one shows the first one's items again."""
-    assert lower_bound_of_epsilon(lambda: CountsTwice([0.5], ONE), monkeypatch) > 1.0
+    assert caught(lambda: CountsTwice([0.5], GUARANTEE), monkeypatch)
 
 
 class EdgesFromRawCounts(locate_refine.LocateRefine):
@@ -134,4 +144,4 @@ class EdgesFromRawCounts(locate_refine.LocateRefine):
 
 
 def test_the_audit_catches_edges_from_raw_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert lower_bound_of_epsilon(lambda: EdgesFromRawCounts([0.5], ONE), monkeypatch) > 1.0
+    assert caught(lambda: EdgesFromRawCounts([0.5], GUARANTEE), monkeypatch)
