@@ -1,0 +1,101 @@
+"""A report as data, and its two forms: one self-contained HTML page, and Markdown beside its pictures."""
+
+import base64
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from dpfrugal.paper.figures import Picture
+
+STYLE: Final = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 1020px; margin: 2rem auto; padding: 0 1rem; color: #222; }
+h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-bottom: 1px solid #ddd; }
+img { max-width: 100%; height: auto; }
+table { border-collapse: collapse; font-size: 13px; margin: 0.5rem 0 1.5rem; display: block; overflow-x: auto; }
+caption { text-align: left; font-weight: 600; padding: 0.3rem 0; white-space: nowrap; }
+th, td { padding: 0.15rem 0.6rem; text-align: right; border-bottom: 1px solid #eee; white-space: nowrap; }
+th { border-bottom: 1px solid #999; } th:first-child, td:first-child { text-align: left; }
+.claim { border-left: 3px solid #0072B2; padding-left: 0.8rem; } .note { color: #666; font-size: 14px; }
+"""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A titled table of text."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A figure of the report: text, picture, verdicts on the paper's claims, notes, tables. Text may be **bold**."""
+
+    title: str
+    text: list[str] = field(default_factory=list)
+    picture: tuple[str, Picture] | None = None
+    caption: str = ""
+    claims: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+
+
+def as_html(title: str, sections: list[Section]) -> str:
+    """One page that needs no other file."""
+    body = "".join(_html_section(section) for section in sections)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(title)}</title><style>{STYLE}</style></head>\n"
+        f"<body><h1>{html.escape(title)}</h1>\n{body}</body></html>\n"
+    )
+
+
+def _html_text(text: str) -> str:
+    bold = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", html.escape(text, quote=False))
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", bold)
+
+
+def _html_section(section: Section) -> str:
+    parts = [f"<h2>{_html_text(section.title)}</h2>\n"] if section.title else []
+    parts += [f"<p>{_html_text(text)}</p>\n" for text in section.text]
+    if section.picture:
+        data = base64.b64encode(section.picture[1]["svg"]).decode()
+        alternative = html.escape(section.caption)
+        parts.append(f'<p><img alt="{alternative}" src="data:image/svg+xml;base64,{data}"></p>\n')
+        parts.append(f"<p>{_html_text(section.caption)}</p>\n")
+    parts += [f'<p class="claim">{_html_text(claim)}</p>\n' for claim in section.claims]
+    parts += [f'<p class="note">{_html_text(note)}</p>\n' for note in section.notes]
+    for table in section.tables:
+        head = "".join(f"<th>{_html_text(cell)}</th>" for cell in table.header)
+        rows = "".join("<tr>" + "".join(f"<td>{_html_text(c)}</td>" for c in row) + "</tr>\n" for row in table.rows)
+        parts.append(
+            f"<table><caption>{_html_text(table.title)}</caption><thead><tr>{head}</tr></thead>\n"
+            f"<tbody>{rows}</tbody></table>\n"
+        )
+    return "".join(parts)
+
+
+def as_markdown(title: str, sections: list[Section]) -> str:
+    """For a repository; the pictures are files beside it."""
+    return f"# {title}\n" + "".join(_markdown_section(section) for section in sections)
+
+
+def _markdown_section(section: Section) -> str:
+    parts = [f"\n## {section.title}\n"] if section.title else []
+    parts += [f"\n{text}\n" for text in section.text]
+    if section.picture:
+        name = section.picture[0]
+        parts.append(f"\n![{section.caption}]({name}.png)\n\n{section.caption} ([SVG]({name}.svg))\n")
+    parts += [f"\n> {claim}\n" for claim in section.claims]
+    parts += [f"\n*{note}*\n" for note in section.notes]
+    for table in section.tables:
+        align = "|".join(["---", *["---:"] * (len(table.header) - 1)])
+        lines = [
+            f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in (table.header, *table.rows)
+        ]
+        parts.append(f"\n**{table.title}**\n\n{lines[0]}\n|{align}|\n" + "\n".join(lines[1:]) + "\n")
+    return "".join(parts)
