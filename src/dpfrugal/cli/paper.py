@@ -47,7 +47,7 @@ def paper(
     from dpfrugal.paper import results
     from dpfrugal.paper.report import HTML, MARKDOWN, write_report
     from dpfrugal.paper.resources import check_resources
-    from dpfrugal.paper.runner import Run, identity
+    from dpfrugal.paper.runner import Run, files_of, identity
     from dpfrugal.paper.settings import PAPER_ITEMS, QUICK_ITEMS, Scale, chosen_figures
 
     if quick and items is not None:
@@ -58,7 +58,8 @@ def paper(
     if not 1 <= workers <= MOST_JOBS:
         raise ParameterError(f"--jobs must be between 1 and {MOST_JOBS}; {jobs} is not.")
     folder = results.open_folder(output)
-    results.claim_folder(folder, identity(scale), fresh=fresh, files=[f"{name}.csv" for name in figures])
+    discarded = [file for name in figures for file in files_of(name)] + ([] if figure else ["runs.csv"])
+    results.claim_folder(folder, identity(scale), fresh=fresh, files=discarded)
     run = Run(folder, figures, scale, workers)
     check_resources(output, workers, run.rows)
     if not run.rows_missing:
@@ -90,14 +91,13 @@ def watched(run: "Run") -> "Iterator[Watcher]":
         TimeRemainingColumn,
     )
 
-    from dpfrugal.cli.terminal import ItemRate, notes
+    from dpfrugal.cli.terminal import notes
     from dpfrugal.paper.runner import Watcher
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
-        ItemRate(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )

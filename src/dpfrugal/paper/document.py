@@ -15,10 +15,11 @@ h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-bottom: 1px solid #ddd;
 img { max-width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: 13px; margin: 0.5rem 0 1.5rem; display: block; overflow-x: auto; }
 caption { text-align: left; font-weight: 600; padding: 0.3rem 0; white-space: nowrap; }
-th, td { padding: 0.15rem 0.6rem; text-align: right; border-bottom: 1px solid #eee; white-space: nowrap; }
-th { border-bottom: 1px solid #999; } th:first-child, td:first-child { text-align: left; }
+th, td { padding: 0.15rem 0.6rem; text-align: left; border-bottom: 1px solid #eee; white-space: nowrap; }
+th { border-bottom: 1px solid #999; } .n { text-align: right; font-variant-numeric: tabular-nums; }
 .claim { border-left: 3px solid #0072B2; padding-left: 0.8rem; } .note { color: #666; font-size: 14px; }
 """
+NUMBER: Final = re.compile(r"[-–\d]")
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,12 @@ class Section:
     claims: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+
+
+def numeric_columns(table: Table) -> list[bool]:
+    """Which columns hold numbers, and are set to the right."""
+    columns = zip(*table.rows, strict=True)
+    return [all(NUMBER.match(cell) for cell in column) for column in columns]
 
 
 def as_html(title: str, sections: list[Section]) -> str:
@@ -70,13 +77,18 @@ def _html_section(section: Section) -> str:
     parts += [f'<p class="claim">{_html_text(claim)}</p>\n' for claim in section.claims]
     parts += [f'<p class="note">{_html_text(note)}</p>\n' for note in section.notes]
     for table in section.tables:
-        head = "".join(f"<th>{_html_text(cell)}</th>" for cell in table.header)
-        rows = "".join("<tr>" + "".join(f"<td>{_html_text(c)}</td>" for c in row) + "</tr>\n" for row in table.rows)
+        right = numeric_columns(table)
+        head = _html_row("th", table.header, right)
+        rows = "".join(_html_row("td", row, right) + "\n" for row in table.rows)
         parts.append(
-            f"<table><caption>{_html_text(table.title)}</caption><thead><tr>{head}</tr></thead>\n"
-            f"<tbody>{rows}</tbody></table>\n"
+            f"<table><caption>{_html_text(table.title)}</caption><thead>{head}</thead>\n<tbody>{rows}</tbody></table>\n"
         )
     return "".join(parts)
+
+
+def _html_row(tag: str, cells: Sequence[str], right: list[bool]) -> str:
+    kinds = [' class="n"' if number else "" for number in right]
+    return "<tr>" + "".join(f"<{tag}{k}>{_html_text(c)}</{tag}>" for k, c in zip(kinds, cells, strict=True)) + "</tr>"
 
 
 def as_markdown(title: str, sections: list[Section]) -> str:
@@ -93,7 +105,7 @@ def _markdown_section(section: Section) -> str:
     parts += [f"\n> {claim}\n" for claim in section.claims]
     parts += [f"\n*{note}*\n" for note in section.notes]
     for table in section.tables:
-        align = "|".join(["---", *["---:"] * (len(table.header) - 1)])
+        align = "|".join("---:" if number else "---" for number in numeric_columns(table))
         lines = [
             f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in (table.header, *table.rows)
         ]

@@ -73,9 +73,10 @@ class Bracket:
     def _enclose(self, pilot: Floats) -> None:
         margin = DEVIATIONS * (math.sqrt(self.quantile * (1 - self.quantile) * pilot.size) + 1)
         first, last = math.floor(self.quantile * pilot.size - margin), math.ceil(self.quantile * pilot.size + margin)
-        ascending = np.sort(pilot)
-        self._low = ascending[first] if first >= 0 else -math.inf
-        self._high = ascending[last] if last < pilot.size else math.inf
+        inside = [place for place in (first, last) if 0 <= place < pilot.size]
+        ordered = np.partition(pilot, inside) if inside else pilot
+        self._low = float(ordered[first]) if first in inside else -math.inf
+        self._high = float(ordered[last]) if last in inside else math.inf
 
     def found(self, items: int) -> tuple[float, float] | None:
         """The lower and the upper quantile, if both are among the items kept."""

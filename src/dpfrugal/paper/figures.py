@@ -31,8 +31,6 @@ STYLE: Final = {
     "errorbar.capsize": 2.5,
     "lines.markersize": 5,
     "svg.hashsalt": "dpfrugal",
-    "svg.fonttype": "none",
-    "font.family": "DejaVu Sans",
 }
 Picture = dict[str, bytes]  # by format: png, svg
 

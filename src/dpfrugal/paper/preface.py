@@ -12,8 +12,8 @@ from dpfrugal.paper.conventions import AS_PUBLISHED, ON_GRID, OWN_COUNTS
 from dpfrugal.paper.datasets import DATASETS, GENERATOR
 from dpfrugal.paper.document import Section, Table
 from dpfrugal.paper.figures import short_count
-from dpfrugal.paper.results import ResultsFile, Row
-from dpfrugal.paper.runner import COSTS, RUNS
+from dpfrugal.paper.results import Row
+from dpfrugal.paper.runner import costs_of, runs_in
 from dpfrugal.paper.settings import DISTRIBUTIONS, NORMAL, PAPER_ITEMS, Scale
 from dpfrugal.paper.summary import points_of
 from dpfrugal.version import __version__
@@ -24,6 +24,10 @@ PART_NAMES: Final = {
     "estimators": "estimators",
     "noise": "noise of the (α, β) experiment",
 }
+SHORT_STREAMS: Final = (
+    "At these lengths walks from 0 have not settled where n is small or the quantile is far: what the verdicts below "
+    "say of q, n and the datasets is about that too. The paper's claims are about its own scale."
+)
 
 
 def preface(folder: Path, scale: Scale, complete: dict[str, list[Row]]) -> list[Section]:
@@ -35,9 +39,11 @@ def preface(folder: Path, scale: Scale, complete: dict[str, list[Row]]) -> list[
         f"by `dpfrugal paper`, dpfrugal {__version__}, at {share}: n up to {max(scale.lengths):,}, "
         f"{scale.repetitions} repetition(s).",
         *in_short(complete),
+        *([] if scale.items >= PAPER_ITEMS else [SHORT_STREAMS]),
         "**As published** is what the authors' program does: items × 1000, truncated; the estimate divided by 1000; "
         "noise for a sensitivity of 2 in data units. **On the grid** is the same guarantee with the noise where the "
-        "sensitivity of 2 steps is: a thousand times less. Both start at 0 and walk the same path.",
+        "sensitivity of 2 steps is: a thousand times less. Both start at 0 and walk the same path; (ε, δ) is by the paper's classic "
+        "calibration.",
         "Items and coins are seeded: repetition r of dataset Dk has seed 10r + k for both, the same for every "
         "algorithm, and every row of the results records it. **The noise is real: it is drawn by OpenDP and cannot be "
         "seeded**, so another run agrees in everything but the noise.",
@@ -68,7 +74,7 @@ def in_short(complete: dict[str, list[Row]]) -> list[str]:
 def run_sentences(folder: Path) -> list[str]:
     """When, where, how long: one sentence per run that added rows."""
     sentences = []
-    for run in ResultsFile(folder / RUNS[0], *RUNS[1:]):
+    for run in runs_in(folder):
         begun = datetime.fromisoformat(run["begun"])
         sentences.append(
             f"{begun:%-d %B %Y, %H:%M} UTC: {int(run['rows']):,} rows in {float(run['seconds']):,.1f} s with "
@@ -79,7 +85,7 @@ def run_sentences(folder: Path) -> list[str]:
 
 def split(folder: Path) -> tuple[int, dict[str, float]]:
     """The items that were generated, and the processor seconds by what they were spent on."""
-    costs = list(ResultsFile(folder / COSTS[0], *COSTS[1:]))
+    costs = [row for figure in settings.FIGURES for row in costs_of(folder, figure)]
     return sum(int(row["items"]) for row in costs), {
         part: math.fsum(float(row[f"{part}_seconds"]) for row in costs) for part in PARTS
     }

@@ -27,7 +27,7 @@ def middle_ranks(row: Sequence[float] | Matrix) -> NDArray[np.float64]:
     values = np.asarray(row, dtype=np.float64)
     below = (values[None, :] < values[:, None]).sum(axis=1)
     upto = (values[None, :] <= values[:, None]).sum(axis=1)
-    return (below + upto + 1) / 2
+    return np.asarray((below + upto + 1) / 2)
 
 
 def trend_p_value(matrix: Matrix) -> float:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from dpfrugal.paper import figures
+from dpfrugal.paper.accuracy import alphas
 from dpfrugal.paper.claims import (
     LEVEL,
     SYMBOLS,
@@ -16,9 +17,10 @@ from dpfrugal.paper.claims import (
     panel_sentence,
     seed_sentence,
     start_sentence,
+    starts_in,
     throughput_sentence,
 )
-from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, OWN_COUNTS
+from dpfrugal.paper.conventions import CONVENTIONS, ON_GRID, OWN_COUNTS
 from dpfrugal.paper.datasets import DATASETS
 from dpfrugal.paper.document import Section, Table, as_html, as_markdown
 from dpfrugal.paper.preface import preface
@@ -109,7 +111,7 @@ def arrival_notes(figure: str, points: list[Point]) -> list[str]:
 def panel_table(figure: str, points: list[Point]) -> Table:
     """The numbers behind a panel."""
     header = (
-        *(SYMBOLS[PANELS[figure].varied], "noise", "relative error", "± s.e.", "least", "greatest"),
+        *(SYMBOLS[PANELS[figure].varied], "convention", "relative error", "± s.e.", "least", "greatest"),
         *("noise alone", "exact lower", "exact upper", "released"),
     )
     rows = [
@@ -181,18 +183,10 @@ def distributions_section(points: list[Point]) -> Section:
 
 def accuracy_section(found: list[Frequency]) -> Section:
     """The (α, β) table and how often |noise| ≥ α really happens."""
-    named = {(f.algorithm, f.convention, f.alpha_kind): f for f in found}
-    alphas = []
-    for algorithm in ALGORITHMS:
-        kinds = {kind: named[algorithm, AS_PUBLISHED, kind] for kind in ("printed", "formula", "two_sided", "whole")}
-        alphas.append(
-            (
-                FULL_NAMES[algorithm],
-                f"{kinds['printed'].alpha:g}",
-                *(f"{kinds[kind].alpha:.4f}" for kind in ("formula", "two_sided")),
-                f"{kinds['whole'].alpha:g}",
-            )
-        )
+    rows = [
+        (FULL_NAMES[name], f"{a.printed:g}", f"{a.formula:.4f}", f"{a.two_sided:.4f}", f"{a.whole:g}")
+        for name, a in ((algorithm, alphas(algorithm)) for algorithm in ALGORITHMS)
+    ]
     counts = [
         (
             *(FULL_NAMES[f.algorithm], f.convention, f.alpha_kind.replace("_", "-")),  # type: ignore[index]
@@ -213,10 +207,10 @@ def accuracy_section(found: list[Frequency]) -> Section:
         caption="How often |noise| reaches α (noise as published), with 95% binomial intervals; numbers are α.",
         claims=[accuracy_sentence(found)],
         tables=[
-            Table("α", ("", "as printed", "by its formula", "two-sided truth", "in whole steps"), alphas),
+            Table("α", ("", "as printed", "by its formula", "two-sided truth", "in whole steps"), rows),
             Table(
                 "|noise| ≥ α, counted",
-                ("", "noise", "α", "its value", "draws", "share", "95% interval", f"above β (p < {LEVEL})"),
+                ("", "convention", "α", "its value", "draws", "share", "95% interval", f"above β (p < {LEVEL})"),
                 counts,
             ),
         ],
@@ -225,25 +219,20 @@ def accuracy_section(found: list[Frequency]) -> Section:
 
 def starts_section(rows: list[Row]) -> Section:
     """Why the start must be public."""
-    lines = [
-        (
-            row["start"],
-            figures.short_count(int(row["items"])),
-            row["repetition"],
-            row["seed"],
-            f"{int(row['steps_apart']):,}",
-        )
-        for row in sorted(rows, key=lambda row: (row["start"], int(row["items"]), int(row["repetition"])))
-    ]
+    lines = []
+    for start in starts_in(rows):
+        for items in sorted({int(row["items"]) for row in rows}):
+            apart = [int(row["steps_apart"]) for row in rows if (row["start"], int(row["items"])) == (start, items)]
+            lines.append((start, figures.short_count(items), f"{min(apart):,}", f"{max(apart):,}"))
     return Section(
         title="Where the walk starts",
         text=[
             "The paper lets the walk start at the first item, and the authors' program does so before it adds noise. "
-            "Here two neighbours, a stream and the same one with its first item replaced by a million, are walked with "
+            "Here two neighbours, a stream and the same one with its first item replaced by minus a million, are walked with "
             "the same coins. Every other figure of this report starts at 0, a public constant."
         ],
         picture=("start", figures.starts(rows)),
         caption="How far apart the estimates of two neighbours end, at worst over the repetitions; the noise hides 2.",
         claims=[start_sentence(rows)],
-        tables=[Table("start", ("start", "n", "repetition", "seed", "grid steps apart"), lines)],
+        tables=[Table("Grid steps apart, over the repetitions", ("start", "n", "least", "greatest"), lines)],
     )

@@ -5,6 +5,7 @@ that a crash cut short is dropped when the file is opened again. A row that is t
 """
 
 import csv
+import errno
 import io
 import json
 import os
@@ -65,7 +66,10 @@ class ResultsFile:
                 self._path.unlink()  # a header without rows
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             try:
-                os.write(descriptor, _csv(lines))
+                size, content = os.fstat(descriptor).st_size, _csv(lines)
+                if os.write(descriptor, content) < len(content):
+                    os.ftruncate(descriptor, size)
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)

@@ -23,8 +23,8 @@ from dpfrugal.paper.settings import ACCURACY, STARTS, THROUGHPUT, Scale
 from dpfrugal.paper.task import Task
 from dpfrugal.version import __version__
 
-COSTS: Final = ("costs.csv", ("figure", "dataset", "repetition"), ("items", *(f"{part}_seconds" for part in PARTS)))
-RUNS: Final = ("runs.csv", ("begun",), ("seconds", "rows", "jobs", "peak_mib", "machine"))
+COST_COLUMNS: Final = ("figure", "dataset", "repetition"), ("items", *(f"{part}_seconds" for part in PARTS))
+RUN_COLUMNS: Final = ("begun",), ("seconds", "rows", "jobs", "peak_mib", "machine")
 # How often the main thread looks up from waiting: Ctrl-C is noticed then.
 LOOK_UP_SECONDS: Final = 0.1
 
@@ -57,6 +57,21 @@ def results_of(folder: Path, figure: str) -> ResultsFile:
     return ResultsFile(folder / f"{figure}.csv", *columns_of(figure))
 
 
+def costs_of(folder: Path, figure: str) -> ResultsFile:
+    """What each stream of a figure has cost."""
+    return ResultsFile(folder / f"{figure}.costs.csv", *COST_COLUMNS)
+
+
+def runs_in(folder: Path) -> ResultsFile:
+    """The runs that have added rows."""
+    return ResultsFile(folder / "runs.csv", *RUN_COLUMNS)
+
+
+def files_of(figure: str) -> list[str]:
+    """What is kept of a figure."""
+    return [f"{figure}.csv", f"{figure}.costs.csv"]
+
+
 @dataclass(frozen=True)
 class Watcher:
     """Whom to tell: of a figure that begins with so much work, of work done, of a figure that is complete."""
@@ -70,7 +85,9 @@ class Run:
     """What is left to do of some figures, and doing it."""
 
     def __init__(self, folder: Path, figures: list[str], scale: Scale, jobs: int) -> None:
-        self._folder, self._jobs = folder, jobs
+        self._jobs = jobs
+        self._runs = runs_in(folder)
+        self._costs = {figure: costs_of(folder, figure) for figure in figures}
         self._results = {figure: results_of(folder, figure) for figure in figures}
         self._left = {
             figure: [task for task in tasks_of(figure, scale) if task.missing(results)]
@@ -98,7 +115,7 @@ class Run:
                     self._complete(figure, tasks, watcher)
         finally:
             if made := before - self.rows_missing:
-                ResultsFile(self._folder / RUNS[0], *RUNS[1:]).append(
+                self._runs.append(
                     {
                         "begun": begun.isoformat(timespec="seconds"),
                         "seconds": round(time.perf_counter() - start, 1),
@@ -112,12 +129,11 @@ class Run:
     def _complete(self, figure: str, tasks: list[Task], watcher: Watcher) -> None:
         begun = time.perf_counter()
         watcher.begin(figure, sum(task.work for task in tasks))
-        costs = ResultsFile(self._folder / COSTS[0], *COSTS[1:])
 
         def work(task: Task) -> None:
             clock = Clock(watcher.worked, self._stop.is_set)
             task.run(task, self._results[figure], clock)
-            costs.append(clock.row(figure=figure, dataset=task.dataset, repetition=task.repetition))
+            self._costs[figure].append(clock.row(figure=figure, dataset=task.dataset, repetition=task.repetition))
 
         with ThreadPoolExecutor(1 if tasks[0].alone else self._jobs) as pool:
             waiting = {pool.submit(work, task) for task in tasks}

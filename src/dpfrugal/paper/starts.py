@@ -19,7 +19,7 @@ from dpfrugal.paper.task import Task
 FIRST_ITEM, PUBLIC = "the first item", "a public constant"
 KEY: Final = ("figure", "start", "items", "repetition")
 VALUES: Final = ("seed", "steps_apart")
-REPLACEMENT: Final = 1e6  # what the first item becomes
+REPLACEMENT: Final = -1e6  # what the first item becomes
 QUANTILE: Final = 0.99
 
 
