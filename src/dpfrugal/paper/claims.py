@@ -97,7 +97,9 @@ def cauchy_sentence(points: list[Point]) -> str:
         largest = int((matrix[:, 0] > matrix[:, 1:].max(axis=1)).sum())
         p_value = at_least_p_value(largest, len(matrix), 1 / matrix.shape[1])
         verdict = "holds for" if p_value < LEVEL else "is not so for"
-        verdicts[verdict].append(f"{name} ({largest} of {len(matrix)} repetitions, {shown_p(p_value)})")
+        means = matrix.mean(axis=0)
+        sizes = f"{means[0]:.2g}, elsewhere at most {means[1:].max():.2g}"
+        verdicts[verdict].append(f"{name} ({sizes}; {largest} of {len(matrix)} repetitions, {shown_p(p_value)})")
     found = "; ".join(f"this {verdict} {', '.join(names)}" for verdict, names in verdicts.items() if names)
     return f"The paper: Cauchy items are the exception, with the largest error of all; {found}."
 
@@ -219,7 +221,8 @@ def start_sentence(rows: list[Row]) -> str:
     """How far one replaced item moved the estimate from each start."""
     worst = {start: max(int(row["steps_apart"]) for row in rows if row["start"] == start) for start in starts_in(rows)}
     said = "; ".join(
-        f"started at {start} the two estimates ended up to {steps:,} grid steps apart" for start, steps in worst.items()
+        f"started at {start} the two estimates ended up to {steps:,} grid step(s) apart"
+        for start, steps in worst.items()
     )
     return f"The noise hides 2 grid steps. With the first item replaced, {said}."
 

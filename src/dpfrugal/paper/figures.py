@@ -45,6 +45,10 @@ def drawn(size: tuple[float, float], draw: Callable[[Any], None]) -> Picture:
     with mpl.rc_context(STYLE):
         figure = plt.figure(figsize=size, layout="constrained")
         draw(figure)
+        for axes in figure.axes:
+            axes.minorticks_off()
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # arranged once, not for every format
         picture = {}
         for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
             content = io.BytesIO()
@@ -204,7 +208,7 @@ def accuracy(found: list[Frequency]) -> Picture:
             zip(kinds, ("#CC79A7", COLOURS[AS_PUBLISHED], COLOURS[ON_GRID]), "v^o", strict=True)
         ):
             mine = [f for f in found if f.alpha_kind == kind and f.convention == AS_PUBLISHED]
-            places = [ALGORITHMS.index(f.algorithm) + (shift - 1) * 0.15 for f in mine]
+            places = [ALGORITHMS.index(f.algorithm) + (shift - 1) * 0.24 for f in mine]
             reaches = np.array([[f.share - f.interval[0], f.interval[1] - f.share] for f in mine]).T.reshape(2, -1)
             shares = [f.share for f in mine]
             axes.errorbar(places, shares, reaches, color=colour, marker=marker, linestyle="none", label=kinds[kind])
@@ -221,11 +225,11 @@ def accuracy(found: list[Frequency]) -> Picture:
         axes.axhline(BETA, color="black", linewidth=0.9, linestyle="--", label=f"β = {BETA}")
         axes.set_xticks(range(len(ALGORITHMS)), [FULL_NAMES[algorithm] for algorithm in ALGORITHMS])
         axes.set_xlim(-0.5, len(ALGORITHMS) - 0.5)
-        axes.set_ylim(0, 0.11)
+        axes.set_ylim(0, 1.15 * max(f.interval[1] for f in found))
         axes.set_ylabel("share of draws with |noise| ≥ α")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
-    return drawn((7.0, 4.0), draw)
+    return drawn((8.0, 4.0), draw)
 
 
 def starts(rows: list[Row]) -> Picture:
@@ -244,10 +248,10 @@ def starts(rows: list[Row]) -> Picture:
             axes.plot(range(len(lengths)), worst, color=colour, marker=marker, label=f"start at {start}")
         axes.axhline(2, color="black", linewidth=0.9, linestyle="--", label="what the noise hides: 2 steps")
         axes.set_yscale("symlog", linthresh=1)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 10 * max(int(row["steps_apart"]) for row in rows))
         axes.set_xticks(range(len(lengths)), [short_count(items) for items in lengths])
         axes.set_xlabel("n")
         axes.set_ylabel("grid steps apart, at worst")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
-    return drawn((7.0, 3.6), draw)
+    return drawn((8.0, 3.6), draw)

@@ -228,8 +228,8 @@ def starts_section(rows: list[Row]) -> Section:
         title="Where the walk starts",
         text=[
             "The paper lets the walk start at the first item, and the authors' program does so before it adds noise. "
-            "Here two neighbours, a stream and the same one with its first item replaced by minus a million, are walked with "
-            "the same coins. Every other figure of this report starts at 0, a public constant."
+            "Here two neighbours, a stream and the same one with its first item replaced by minus a million, are "
+            "walked with the same coins. Every other figure of this report starts at 0, a public constant."
         ],
         picture=("start", figures.starts(rows)),
         caption="How far apart the estimates of two neighbours end, at worst over the repetitions; the noise hides 2.",

@@ -117,7 +117,7 @@ class Run:
             if made := before - self.rows_missing:
                 self._runs.append(
                     {
-                        "begun": begun.isoformat(timespec="seconds"),
+                        "begun": begun.isoformat(timespec="milliseconds"),
                         "seconds": round(time.perf_counter() - start, 1),
                         "rows": made,
                         "jobs": self._jobs,

@@ -104,14 +104,15 @@ PANELS: Final = {
     )
 }
 THROUGHPUT, DISTRIBUTIONS, ACCURACY, STARTS = "1d", "4", "accuracy", "start"
-FIGURES: Final = (*sorted([*PANELS, THROUGHPUT]), DISTRIBUTIONS, ACCURACY, STARTS)
+PARTS: Final = tuple(sorted([*PANELS, THROUGHPUT]))
+FIGURES: Final = (*PARTS, DISTRIBUTIONS, ACCURACY, STARTS)
 
 
 def chosen_figures(asked: list[str]) -> list[str]:
     """The figures asked for, in the paper's order; all of them for none, and 1a to 1d for 1."""
     wanted: set[str] = set()
     for name in asked:
-        matching = [figure for figure in FIGURES if figure == name or (len(name) == 1 and figure[:1] == name)]
+        matching = [figure for figure in FIGURES if name in (figure, figure[:1] if figure in PARTS else figure)]
         if not matching:
             known = ", ".join(FIGURES)
             raise ParameterError(f"--figure must be one of {known}, or 1, 2 or 3 for all its parts; {name!r} is not.")
