@@ -17,7 +17,7 @@ from dpfrugal import noise
 from dpfrugal.cli.paper import paper
 from dpfrugal.errors import ParameterError
 from dpfrugal.frugal import Frugal1U
-from dpfrugal.paper import exact, resources
+from dpfrugal.paper import exact, resources, throughput
 from dpfrugal.paper.accuracy import alphas
 from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, SENSITIVITIES, mean_noise, noise_steps
 from dpfrugal.paper.datasets import DATASETS
@@ -184,6 +184,23 @@ def test_throughput_is_a_ratio(everything: Path) -> None:
     for row in rows_of(everything / "results", "1d"):
         assert float(row["ratio"]) == pytest.approx(float(row["updates_per_second"]) / float(row["sums_per_second"]))
         assert row["machine"] == resources.machine()
+
+
+@pytest.mark.parametrize("batch", [1 << 18, 300_000, 700_000, 1 << 20])
+def test_throughput_is_timed_over_every_item(batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether or not batches, chunks and stream lengths fit into each other."""
+    summed: list[int] = []
+
+    def counted(act: Any, items: Any) -> float:
+        summed.append(items.size)
+        act(items)
+        return 1.0
+
+    monkeypatch.setattr(throughput, "BATCH", batch)
+    monkeypatch.setattr(throughput, "seconds_of", counted)
+    run(tmp_path, "1d", scale=Scale(items=90_001, repetitions=1))
+    assert sum(summed) == 3 * 900_010  # summed, walked, summed again
+    assert len(rows_of(tmp_path, "1d")) == 4
 
 
 def test_items_and_coins_are_seeded_and_the_noise_is_not(tmp_path: Path, everything: Path) -> None:

@@ -25,10 +25,11 @@ def paper(
         typer.Option(help="Only this figure, as 1a, 4, accuracy or start; 1 for 1a to 1d. Repeat it for several."),
     ] = None,
     items: Annotated[
-        int | None, typer.Option(help="The default stream length; the longest is ten times it. [default: 10000000]")
+        int | None,
+        typer.Option(help="The default stream length; the longest is ten times it.", show_default="10000000"),
     ] = None,
     repetitions: Annotated[int, typer.Option(help="How often each experiment is repeated.")] = 10,
-    jobs: Annotated[int | None, typer.Option(help="Streams at a time. [default: one per core]")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Streams at a time.", show_default="one per core")] = None,
     output: Annotated[Path, typer.Option(help="Folder for the report and the results.")] = Path("paper"),
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is already there.")] = False,
 ) -> None:
@@ -99,6 +100,7 @@ def watched(run: "Run") -> "Iterator[Watcher]":
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
+        TextColumn("left"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpfrugal.dp_frugal import DPFrugal1U
 from dpfrugal.paper.clock import Clock
 from dpfrugal.paper.conventions import GRID
-from dpfrugal.paper.datasets import DATASETS
+from dpfrugal.paper.datasets import CHUNK, DATASETS
 from dpfrugal.paper.resources import machine
 from dpfrugal.paper.results import ResultsFile
 from dpfrugal.paper.settings import NORMAL, THROUGHPUT, Scale, default_setting
@@ -54,10 +54,10 @@ def run(task: Task, results: ResultsFile, clock: Clock) -> None:
     DPFrugal1U(0.99, guarantee, coin_seed=seed).update_many(batch[: 1 << 14])  # loads the compiler
     estimator = DPFrugal1U(0.99, guarantee, coin_seed=seed)
     walking, summing = 0.0, 0.0
-    for chunk in clock.chunks(dataset.stream(seed, [*range(BATCH, task.work, BATCH), *cuts])):
+    for chunk in clock.chunks(dataset.stream(seed, cuts)):
         batch[filled : filled + chunk.size] = np.floor(chunk * GRID.scale)
         filled += chunk.size
-        if filled < batch.size and clock.items not in cuts:
+        if filled + CHUNK <= batch.size and clock.items not in cuts:  # there is room for one more
             continue
         first, walked, second = (seconds_of(act, batch[:filled]) for act in (np.sum, estimator.update_many, np.sum))
         walking, summing = walking + walked, summing + min(first, second)
