@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def test_falls_can_say_all_three() -> None:
 
 
 def test_does_not_matter_can_say_both() -> None:
-    assert does_not_matter(FLAT).startswith("holds")
+    assert does_not_matter(FLAT).startswith("is not contradicted, no effect is seen in 10")
     assert does_not_matter(FALLING).startswith("is contradicted")
     assert "p = 0.0001" in does_not_matter(FALLING)
 
@@ -142,6 +143,8 @@ def test_the_claims_of_figure_4_can_fail() -> None:
     plain, odd = figure_4(1.0, np.zeros(10)), figure_4(5.0, np.arange(10.0))
     assert "this is not so for L as published" in cauchy_sentence(plain)
     assert "this holds for" not in cauchy_sentence(plain)
+    few = [replace(p, errors=p.errors[:2]) for p in figure_4(5.0, np.zeros(10))]
+    assert "this cannot be told for L as published" in cauchy_sentence(few)
     assert "this holds for L as published" in cauchy_sentence(odd)
     assert "PrivateQuantile (" in cauchy_sentence(odd)
     assert "no seed stands out" in seed_sentence(plain)
@@ -176,5 +179,5 @@ def test_throughput_and_start_sentences() -> None:
     level = [{**row, "ratio": str(0.4 + (int(row["repetition"]) * 7 + int(row["items"]) * 3) % 5)} for row in rows]
     assert "does not visibly depend on n" in throughput_sentence(level)
     starts = [{"start": start, "steps_apart": steps} for start, steps in (("x", "7000"), ("y", "2"), ("x", "1"))]
-    assert "started at x the two estimates ended up to 7,000" in start_sentence(starts)
+    assert "started at x the two estimates ended up to 7,000 grid steps apart" in start_sentence(starts)
     assert "started at y the two estimates ended up to 2 " in start_sentence(starts)

@@ -20,7 +20,7 @@ from dpfrugal.paper.rank_tests import (
 )
 from dpfrugal.paper.results import Row
 from dpfrugal.paper.settings import ALGORITHMS, FULL_NAMES
-from dpfrugal.paper.summary import Point, error_matrix
+from dpfrugal.paper.summary import Point, counted, error_matrix
 
 LEVEL: Final = 0.01
 SYMBOLS: Final = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "quantile": "q", "items": "n"}
@@ -51,15 +51,15 @@ def falls(matrix: Matrix) -> str:
         return f"holds (Page's trend test, {shown_p(falling)})"
     if rising < LEVEL:
         return f"is contradicted, it rises (Page's trend test, {shown_p(rising)})"
-    return f"cannot be seen in {len(matrix)} repetitions (Page's trend test, {shown_p(falling)})"
+    return f"cannot be seen in {counted(len(matrix), 'repetition')} (Page's trend test, {shown_p(falling)})"
 
 
 def does_not_matter(matrix: Matrix) -> str:
     """Whether the columns differ: Friedman's test."""
     p, means = dependence_p_value(matrix), matrix.mean(axis=0)
     ratio = f"means within a factor of {means.max() / means.min():.2g}" if means.min() > 0 else "some means are 0"
-    verdict = "is contradicted, it does matter" if p < LEVEL else "holds, no effect is seen"
-    return f"{verdict} (Friedman's test, {shown_p(p)}; {ratio})"
+    verdict = "is contradicted, it does matter" if p < LEVEL else "is not contradicted, no effect is seen"
+    return f"{verdict} in {counted(len(matrix), 'repetition')} (Friedman's test, {shown_p(p)}; {ratio})"
 
 
 FALLS_WITH_Q: Final = Claim("the error is slightly smaller for higher quantiles", falls)
@@ -90,17 +90,20 @@ def panel_sentence(figure: str, points: list[Point]) -> str:
 
 def cauchy_sentence(points: list[Point]) -> str:
     """How often the Cauchy stream has the largest error of the eight: by chance, once in eight repetitions."""
-    verdicts: dict[str, list[str]] = {"holds for": [], "is not so for": []}
+    verdicts: dict[str, list[str]] = {"holds": [], "cannot be told": [], "is not so": []}
     for name, mine in series(points):
         cauchy = [p for p in mine if p.setting.dataset == CAUCHY]
         matrix = error_matrix([*cauchy, *(p for p in mine if p not in cauchy)])
         largest = int((matrix[:, 0] > matrix[:, 1:].max(axis=1)).sum())
         p_value = at_least_p_value(largest, len(matrix), 1 / matrix.shape[1])
-        verdict = "holds for" if p_value < LEVEL else "is not so for"
         means = matrix.mean(axis=0)
+        doubt = "cannot be told" if means[0] > means[1:].max() else "is not so"
+        verdict = "holds" if p_value < LEVEL else doubt
         sizes = f"{means[0]:.2g}, elsewhere at most {means[1:].max():.2g}"
-        verdicts[verdict].append(f"{name} ({sizes}; {largest} of {len(matrix)} repetitions, {shown_p(p_value)})")
-    found = "; ".join(f"this {verdict} {', '.join(names)}" for verdict, names in verdicts.items() if names)
+        verdicts[verdict].append(
+            f"{name} ({sizes}; {largest} of {counted(len(matrix), 'repetition')}, {shown_p(p_value)})"
+        )
+    found = "; ".join(f"this {verdict} for {', '.join(names)}" for verdict, names in verdicts.items() if names)
     return f"The paper: Cauchy items are the exception, with the largest error of all; {found}."
 
 
@@ -135,7 +138,7 @@ def seed_sentence(points: list[Point]) -> str:
         by_seed = error_matrix(mine).T
         if by_seed.shape[1] > 1:
             p_value = dependence_p_value(by_seed)
-            verdict = "is contradicted" if p_value < LEVEL else "holds, no seed stands out"
+            verdict = "is contradicted" if p_value < LEVEL else "is not contradicted, no seed stands out"
             verdicts.append(f"{convention}, this {verdict} (L, Friedman's test over the datasets, {shown_p(p_value)})")
     if not verdicts:
         return "The paper: results do not depend on the seed; one repetition cannot show it."
@@ -221,7 +224,7 @@ def start_sentence(rows: list[Row]) -> str:
     """How far one replaced item moved the estimate from each start."""
     worst = {start: max(int(row["steps_apart"]) for row in rows if row["start"] == start) for start in starts_in(rows)}
     said = "; ".join(
-        f"started at {start} the two estimates ended up to {steps:,} grid step(s) apart"
+        f"started at {start} the two estimates ended up to {counted(steps, 'grid step')} apart"
         for start, steps in worst.items()
     )
     return f"The noise hides 2 grid steps. With the first item replaced, {said}."

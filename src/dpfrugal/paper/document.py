@@ -33,7 +33,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A figure of the report: text, picture, verdicts on the paper's claims, notes, tables. Text may be **bold**."""
+    """A figure of the report: text, picture, verdicts on the paper's claims, notes, tables.
+
+    Text may be **bold**, *italic* or `code`.
+    """
 
     title: str
     text: list[str] = field(default_factory=list)
@@ -63,7 +66,8 @@ def as_html(title: str, sections: list[Section]) -> str:
 
 def _html_text(text: str) -> str:
     bold = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", html.escape(text, quote=False))
-    return re.sub(r"`(.+?)`", r"<code>\1</code>", bold)
+    italic = re.sub(r"\*(.+?)\*", r"<em>\1</em>", bold)
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", italic)
 
 
 def _html_section(section: Section) -> str:

@@ -15,7 +15,7 @@ from dpfrugal.paper.figures import short_count
 from dpfrugal.paper.results import Row
 from dpfrugal.paper.runner import costs_of, runs_in
 from dpfrugal.paper.settings import DISTRIBUTIONS, NORMAL, PAPER_ITEMS, Scale
-from dpfrugal.paper.summary import points_of
+from dpfrugal.paper.summary import counted, points_of
 from dpfrugal.version import __version__
 
 PART_NAMES: Final = {
@@ -37,7 +37,7 @@ def preface(folder: Path, scale: Scale, complete: dict[str, list[Row]]) -> list[
     opening = [
         "The experiments of *Space-Efficient Private Estimation of Quantiles* (Cafaro, Coluccia, Epicoco, Pulimeno), "
         f"by `dpfrugal paper`, dpfrugal {__version__}, at {share}: n up to {max(scale.lengths):,}, "
-        f"{scale.repetitions} repetition(s).",
+        f"{counted(scale.repetitions, 'repetition')}.",
         *in_short(complete),
         *([] if scale.items >= PAPER_ITEMS else [SHORT_STREAMS]),
         "**As published** is what the authors' program does: items × 1000, truncated; the estimate divided by 1000; "
@@ -77,8 +77,8 @@ def run_sentences(folder: Path) -> list[str]:
     for run in runs_in(folder):
         begun = datetime.fromisoformat(run["begun"])
         sentences.append(
-            f"{begun:%-d %B %Y, %H:%M} UTC: {int(run['rows']):,} rows in {float(run['seconds']):,.1f} s with "
-            f"{run['jobs']} job(s) on {run['machine']}; at most {int(run['peak_mib']):,} MiB resident."
+            f"{begun:%-d %B %Y, %H:%M} UTC: {counted(int(run['rows']), 'row')} in {float(run['seconds']):,.1f} s with "
+            f"{counted(int(run['jobs']), 'job')} on {run['machine']}; at most {int(run['peak_mib']):,} MiB resident."
         )
     return sentences
 

@@ -38,7 +38,7 @@ from dpfrugal.paper.settings import (
     Algorithm,
     Scale,
 )
-from dpfrugal.paper.summary import Point, points_of
+from dpfrugal.paper.summary import Point, counted, points_of
 
 TITLE: Final = "Space-Efficient Private Estimation of Quantiles: its experiments, run again"
 HTML, MARKDOWN = "report.html", "README.md"
@@ -124,8 +124,8 @@ def panel_table(figure: str, points: list[Point]) -> Table:
         )
         for p in points
     ]
-    count = len(points[0].errors)
-    return Table(f"{figure}, {count} repetitions (quantiles and releases: their means)", header, rows)
+    repetitions = counted(len(points[0].errors), "repetition")
+    return Table(f"{figure}, {repetitions} (quantiles and releases: their means)", header, rows)
 
 
 def throughput_table(rows: list[Row]) -> Table:
@@ -177,7 +177,11 @@ def distributions_section(points: list[Point]) -> Section:
         "standard error; pale dots are the repetitions. PrivateQuantile, at ε = 1, is this library's own estimator.",
         claims=[f"**4.** {sentence(points)}" for sentence in (cauchy_sentence, distribution_sentence, seed_sentence)],
         notes=notes,
-        tables=[Table(f"4, {len(points[0].errors)} repetitions: mean relative error ± standard error", header, rows)],
+        tables=[
+            Table(
+                f"4, {counted(len(points[0].errors), 'repetition')}: mean relative error ± standard error", header, rows
+            )
+        ],
     )
 
 

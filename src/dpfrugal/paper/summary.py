@@ -18,6 +18,15 @@ from dpfrugal.paper.settings import START, Algorithm, Setting
 NUMBERS: Final = ("epsilon", "delta", "rho")
 
 
+def counted(number: int, noun: str) -> str:
+    """A number and what it counts.
+
+    >>> counted(1, "job"), counted(2000, "step")
+    ('1 job', '2,000 steps')
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def setting_of(row: Row) -> Setting:
     """The setting that a row of a sweep belongs to."""
     numbers = {name: float(row[name]) if row[name] else None for name in NUMBERS}
