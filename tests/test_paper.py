@@ -415,6 +415,19 @@ def test_too_little_memory_stops_it_before_the_first_row(tmp_path: Path, monkeyp
     with pytest.raises(ParameterError, match="MiB of memory are needed"):
         command(tmp_path, "1a")
     assert not list(tmp_path.rglob("*.csv"))
+    (tmp_path / "results" / "1a.csv").write_bytes(b"from an earlier run\n")
+    with pytest.raises(ParameterError, match="MiB of memory are needed"):
+        command(tmp_path, "1a", fresh=True)
+    assert (tmp_path / "results" / "1a.csv").read_bytes() == b"from an earlier run\n"
+
+
+def test_a_damaged_file_of_another_figure_is_refused_before_anything_is_run(tmp_path: Path) -> None:
+    small = Scale(items=500, repetitions=1)
+    command(tmp_path, "1a", scale=small)
+    (tmp_path / "results" / "2a.csv").write_bytes(b"something else\n1\n")
+    with pytest.raises(ParameterError, match=r"2a\.csv is not a results file of this version"):
+        command(tmp_path, "1b", scale=small)
+    assert not (tmp_path / "results" / "1b.csv").exists()
 
 
 def test_matplotlib_is_asked_for_before_anything_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

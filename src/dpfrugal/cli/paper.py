@@ -48,7 +48,7 @@ def paper(
     from dpfrugal.paper import results
     from dpfrugal.paper.report import HTML, MARKDOWN, write_report
     from dpfrugal.paper.resources import check_resources
-    from dpfrugal.paper.runner import Run, files_of, identity
+    from dpfrugal.paper.runner import Run, files_of, identity, rows_in
     from dpfrugal.paper.settings import PAPER_ITEMS, QUICK_ITEMS, Scale, chosen_figures
 
     if quick and items is not None:
@@ -59,10 +59,10 @@ def paper(
     if not 1 <= workers <= MOST_JOBS:
         raise ParameterError(f"--jobs must be between 1 and {MOST_JOBS}; {jobs} is not.")
     folder = results.open_folder(output)
+    check_resources(output, workers, rows_in(figures, scale))
     discarded = [file for name in figures for file in files_of(name)] + ([] if figure else ["runs.csv"])
     results.claim_folder(folder, identity(scale), fresh=fresh, files=discarded)
     run = Run(folder, figures, scale, workers)
-    check_resources(output, workers, run.rows)
     if not run.rows_missing:
         notes.print(f"All {run.rows:,} rows are there; --fresh runs them again.")
     elif run.rows_missing < run.rows:

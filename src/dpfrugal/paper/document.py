@@ -97,7 +97,8 @@ def _html_row(tag: str, cells: Sequence[str], right: list[bool]) -> str:
 
 def as_markdown(title: str, sections: list[Section]) -> str:
     """For a repository; the pictures are files beside it."""
-    return f"# {title}\n" + "".join(_markdown_section(section) for section in sections)
+    other = "The same as one [page](report.html) that needs no other file; the rows are in [results](results)."
+    return f"# {title}\n\n{other}\n" + "".join(_markdown_section(section) for section in sections)
 
 
 def _markdown_section(section: Section) -> str:

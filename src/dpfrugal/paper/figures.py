@@ -123,7 +123,7 @@ def panels(sweeps: dict[str, list[Point]], throughput: list[Row]) -> Picture:
     """Figure 1, 2 or 3: its panels in a row and, for Figure 1, the throughput below."""
 
     def draw(figure: Any) -> None:
-        grid = figure.add_gridspec(2 if throughput else 1, 3)
+        grid = figure.add_gridspec(2, 3) if throughput else figure.add_gridspec(1, len(sweeps))
         first = None
         for column, (name, points) in enumerate(sweeps.items()):
             axes = figure.add_subplot(grid[0, column], sharey=first)

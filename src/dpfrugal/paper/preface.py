@@ -40,10 +40,10 @@ def preface(folder: Path, scale: Scale, complete: dict[str, list[Row]]) -> list[
         f"{counted(scale.repetitions, 'repetition')}.",
         *in_short(complete),
         *([] if scale.items >= PAPER_ITEMS else [SHORT_STREAMS]),
-        "**As published** is what the authors' program does: items × 1000, truncated; the estimate divided by 1000; "
-        "noise for a sensitivity of 2 in data units. **On the grid** is the same guarantee with the noise where the "
-        "sensitivity of 2 steps is: a thousand times less. Both start at 0 and walk the same path; (ε, δ) is by the "
-        "paper's classic calibration.",
+        "**As published** adds noise as the authors' program does: items × 1000, truncated; the estimate divided by "
+        "1000; noise for a sensitivity of 2 in data units (here in whole steps of 0.001). **On the grid** is the same "
+        "guarantee with the noise where the sensitivity of 2 steps is: a thousand times less. Both start at 0 and walk "
+        "the same path; (ε, δ) is by the paper's classic calibration.",
         "Items and coins are seeded: repetition r of dataset Dk has seed 10r + k for both, the same for every "
         "algorithm, and every row of the results records it. **The noise is real: it is drawn by OpenDP and cannot be "
         "seeded**, so another run agrees in everything but the noise.",

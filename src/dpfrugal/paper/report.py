@@ -91,7 +91,8 @@ def panels_section(number: str, algorithm: Algorithm, sweeps: dict[str, list[Poi
     tables = [panel_table(name, points) for name, points in sweeps.items()]
     notes = [note for name, points in sweeps.items() for note in arrival_notes(name, points)]
     if throughput:
-        caption += " (d): throughput as a ratio to numpy.sum over the same items in the same run, and in updates/s."
+        caption += " (d): throughput as a ratio to numpy.sum over the same items in the same run, and in updates/s; "
+        caption += "medians with their quartiles."
         claims.append(f"**{THROUGHPUT}.** {throughput_sentence(throughput)}")
         tables.append(throughput_table(throughput))
         notes.append(f"{THROUGHPUT} was measured on {'; '.join(sorted({row['machine'] for row in throughput}))}.")

@@ -19,7 +19,7 @@ from dpfrugal.paper.clock import PARTS, Clock
 from dpfrugal.paper.datasets import GENERATOR
 from dpfrugal.paper.resources import machine, peak_memory_mib
 from dpfrugal.paper.results import ResultsFile
-from dpfrugal.paper.settings import ACCURACY, STARTS, THROUGHPUT, Scale
+from dpfrugal.paper.settings import ACCURACY, FIGURES, STARTS, THROUGHPUT, Scale
 from dpfrugal.paper.task import Task
 from dpfrugal.version import __version__
 
@@ -44,6 +44,11 @@ def tasks_of(figure: str, scale: Scale) -> list[Task]:
     """Everything a figure is made of."""
     special = {THROUGHPUT: throughput.tasks, ACCURACY: accuracy.tasks, STARTS: starts.tasks}
     return special[figure](scale) if figure in special else sweeps.tasks(figure, scale)
+
+
+def rows_in(figures: list[str], scale: Scale) -> int:
+    """How many rows these figures have when they are complete."""
+    return sum(len(task.rows) for figure in figures for task in tasks_of(figure, scale))
 
 
 def columns_of(figure: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -87,13 +92,14 @@ class Run:
     def __init__(self, folder: Path, figures: list[str], scale: Scale, jobs: int) -> None:
         self._jobs = jobs
         self._runs = runs_in(folder)
-        self._costs = {figure: costs_of(folder, figure) for figure in figures}
-        self._results = {figure: results_of(folder, figure) for figure in figures}
+        # All of them, because the report reads all: one that cannot be read is refused before anything is run.
+        self._costs = {figure: costs_of(folder, figure) for figure in FIGURES}
+        self._results = {figure: results_of(folder, figure) for figure in FIGURES}
         self._left = {
-            figure: [task for task in tasks_of(figure, scale) if task.missing(results)]
-            for figure, results in self._results.items()
+            figure: [task for task in tasks_of(figure, scale) if task.missing(self._results[figure])]
+            for figure in figures
         }
-        self.rows = sum(len(task.rows) for figure in figures for task in tasks_of(figure, scale))
+        self.rows = rows_in(figures, scale)
         self._stop = threading.Event()
 
     @property
