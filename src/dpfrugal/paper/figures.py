@@ -123,7 +123,7 @@ def panels(sweeps: dict[str, list[Point]], throughput: list[Row]) -> Picture:
     """Figure 1, 2 or 3: its panels in a row and, for Figure 1, the throughput below."""
 
     def draw(figure: Any) -> None:
-        grid = figure.add_gridspec(2, 3) if throughput else figure.add_gridspec(1, len(sweeps))
+        grid = figure.add_gridspec(2 if sweeps and throughput else 1, 3 if throughput else len(sweeps))
         first = None
         for column, (name, points) in enumerate(sweeps.items()):
             axes = figure.add_subplot(grid[0, column], sharey=first)
@@ -134,31 +134,29 @@ def panels(sweeps: dict[str, list[Point]], throughput: list[Row]) -> Picture:
             else:
                 axes.tick_params(labelleft=False)
         if throughput:
-            draw_throughput(figure, grid, throughput)
-        if first is not None:
-            labels = [*CONVENTIONS, *(f"noise alone, {convention}" for convention in CONVENTIONS)]
-            by_label = dict(zip(*reversed(first.get_legend_handles_labels()), strict=True))
-            handles = [by_label[label] for label in labels]
-            if throughput:
-                room = figure.add_subplot(grid[1, 0])
-                room.axis("off")
-                room.legend(handles, labels, loc="center left", title="relative error, (a) to (c)", alignment="left")
-            else:
-                figure.legend(handles, labels, loc="outside lower center", ncols=4)
+            draw_throughput(figure, [grid[-1, 1], grid[-1, 2]], throughput)
+        if first is None:
+            return
+        labels = [*CONVENTIONS, *(f"noise alone, {convention}" for convention in CONVENTIONS)]
+        by_label = dict(zip(*reversed(first.get_legend_handles_labels()), strict=True))
+        handles = [by_label[label] for label in labels]
+        if throughput:
+            room = figure.add_subplot(grid[1, 0])
+            room.axis("off")
+            room.legend(handles, labels, loc="center left", title="relative error, (a) to (c)", alignment="left")
+        else:
+            figure.legend(handles, labels, loc="outside lower center", ncols=4)
 
-    return drawn((WIDTH, 6.4 if throughput else 3.7), draw)
+    return drawn((WIDTH, 6.4 if sweeps and throughput else 3.7), draw)
 
 
-def draw_throughput(figure: Any, grid: Any, rows: list[Row]) -> None:
+def draw_throughput(figure: Any, cells: list[Any], rows: list[Row]) -> None:
     """Panel (d): the ratio to ``numpy.sum``, and the absolute rate beside it."""
     lengths = sorted({int(row["items"]) for row in rows})
-    for column, (name, title, unit) in enumerate(
-        (
-            ("ratio", "(d) updates/s, relative to numpy.sum", 1.0),
-            ("updates_per_second", "(d) updates/s, in millions", 1e6),
-        )
-    ):
-        axes = figure.add_subplot(grid[1, column + 1])
+    ratio = ("ratio", "(d) updates/s, relative to numpy.sum", 1.0)
+    absolute = ("updates_per_second", "(d) updates/s, in millions", 1e6)
+    for cell, (name, title, unit) in zip(cells, (ratio, absolute), strict=True):
+        axes = figure.add_subplot(cell)
         groups = [[float(row[name]) / unit for row in rows if int(row["items"]) == items] for items in lengths]
         for place, group in enumerate(groups):
             axes.plot([place] * len(group), group, ".", color="#555555", alpha=0.35, markersize=4)

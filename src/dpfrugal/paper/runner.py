@@ -115,6 +115,8 @@ class Run:
     def go(self, watcher: Watcher) -> None:
         """Do all of it. After an interrupt every row that was written stays, and a new run goes on from there."""
         begun, start, before = datetime.now(UTC), time.perf_counter(), self.rows_missing
+        if before:
+            sweeps.load_compiler()
         try:
             for figure, tasks in self._left.items():
                 if tasks:
