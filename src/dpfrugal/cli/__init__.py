@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from dpfrugal.cli import ledger
 from dpfrugal.cli.demo import demo
 from dpfrugal.cli.plan import plan
 from dpfrugal.cli.quantile import quantile
@@ -32,6 +33,7 @@ app.command()(quantile)
 app.command()(watch)
 app.command()(plan)
 app.command()(demo)
+app.add_typer(ledger.app, name="ledger")
 
 
 def _show_version(wanted: bool) -> None:
