@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from dpfrugal.cli import ledger
 from dpfrugal.cli.demo import demo
 from dpfrugal.cli.paper import paper
 from dpfrugal.cli.plan import plan
@@ -34,6 +35,7 @@ app.command()(watch)
 app.command()(plan)
 app.command()(demo)
 app.command()(paper)
+app.add_typer(ledger.app, name="ledger")
 
 
 def _show_version(wanted: bool) -> None:
