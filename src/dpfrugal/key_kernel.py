@@ -236,3 +236,45 @@ def look_up(keys: Any, lowest: Any, direct: Any, codes: Any) -> Any:
     for i in range(codes.shape[0]):
         distance = np.uint64(np.int64(keys[i])) - np.uint64(np.int64(lowest))
         codes[i] = direct[distance] if distance < span else np.int32(UNKNOWN)
+
+
+@cached
+def count_codes(codes: Any, counts: Any) -> Any:
+    """Add one to the count of every code that is not negative."""
+    for i in range(codes.shape[0]):
+        if codes[i] >= 0:
+            counts[codes[i]] += 1
+
+
+@cached
+def take_rows(order: Any, who: Any, codes: Any, items: Any, keys: Any, most_items: Any, kept: Any, added: Any) -> Any:
+    """Keep rows, in this order, while their person has room for another row, and for another key if it is a new one."""
+    most_keys = keys.shape[1]
+    for k in range(order.shape[0]):
+        i = order[k]
+        person, code = who[i], codes[i]
+        if code < 0 or items[person] >= most_items:
+            continue
+        place = 0
+        while place < most_keys and keys[person, place] >= 0 and keys[person, place] != code:
+            place += 1
+        if most_keys > 0 and place == most_keys:
+            continue
+        if most_keys > 0 and keys[person, place] < 0:
+            keys[person, place] = code
+            added[i] = True
+        items[person] += 1
+        kept[i] = code
+
+
+@cached
+def return_rows(who: Any, kept: Any, added: Any, items: Any, keys: Any) -> Any:
+    """Take back what ``take_rows`` wrote down; a person's newest keys are the last ones."""
+    for i in range(who.shape[0]):
+        if kept[i] >= 0:
+            items[who[i]] -= 1
+        if added[i]:
+            place = keys.shape[1] - 1
+            while keys[who[i], place] < 0:
+                place -= 1
+            keys[who[i], place] = -1
