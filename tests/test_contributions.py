@@ -56,10 +56,10 @@ def test_a_refused_batch_leaves_no_trace(
         return codes
 
     people.settle(take(before))
-    state = people._items.copy(), people._keys.copy(), people._people.size, people.set_aside
+    state: list[Any] = [people._items.copy(), people._keys.copy(), people._people.size, people.set_aside]
     take(refused)
     people.undo()
-    after = people._items, people._keys, people._people.size, people.set_aside
+    after: list[Any] = [people._items, people._keys, people._people.size, people.set_aside]
     assert all(np.array_equal(was, now) for was, now in zip(state, after, strict=True))
     people.undo()  # there is nothing left to undo
 
