@@ -1,11 +1,11 @@
-"""Contributions: no more than so many rows, of so many keys, from one person; the rest is set aside.
+"""Contributions: no more than so many rows from one person, or so many in each of so many keys; the rest is set aside.
 
 Which rows of a person are taken depends on that person's rows and on chance only, never on anybody else's. So
-replacing one person's rows, however many they are, changes at most ``max_items_per_person`` rows that count in either
-stream, and Theorem 10 of docs/proofs.md applies. A row that is set aside keeps its position and its coin.
+replacing one person's rows, however many they are, changes no more rows that count, in either stream, than the bounds
+say, and Theorem 10 of docs/proofs.md applies. A row that is set aside keeps its position and its coin.
 
 Within one ``update_many`` a person's rows are taken in a random order. Over several, those that come first have their
-turn first: a row that has moved an estimate cannot be taken back. Memory: about 60 bytes per person, and 4 for each key
+turn first: a row that has moved an estimate cannot be taken back. Memory: about 60 bytes per person, and 8 for each key
 a person may have, for as long as the estimator lives.
 """
 
@@ -13,7 +13,6 @@ import secrets
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpfrugal.compiler import loading
 from dpfrugal.errors import ItemError, ItemTypeError
@@ -35,13 +34,12 @@ class Contributions:
 
     def __init__(self, max_items_per_person: int, max_keys_per_person: int | None = None) -> None:
         self._most_items = max_items_per_person
-        limited = max_keys_per_person is not None and max_keys_per_person < max_items_per_person
-        most_keys = max_keys_per_person if limited and max_keys_per_person else 0  # 0: as many as there are items
         self._people = KeyIndex(max_keys=LARGEST_CODE)
-        self._items = np.zeros(FEWEST, dtype=np.int32)
-        self._keys = np.full((FEWEST, most_keys), UNDECLARED, dtype=np.int32)
+        # Rows taken of each person; where keys are limited, of each key the person has.
+        self._tallies = np.zeros((FEWEST, max_keys_per_person or 1), dtype=np.int32)
+        self._keys = np.full((FEWEST, max_keys_per_person or 0), UNDECLARED, dtype=np.int32)
         self._order = np.random.default_rng(secrets.randbits(128))
-        self._batch: tuple[int, Codes, Codes, NDArray[np.bool_]] | None = None  # what undo needs
+        self._batch: tuple[int, Codes, Codes] | None = None  # what undo needs
         self.set_aside = 0
 
     def taken(self, person: Any, codes: Codes) -> Codes:
@@ -49,18 +47,18 @@ class Contributions:
         from dpfrugal.key_kernel import take_rows
 
         known, who = self._people.size, self._known(person)
-        kept, added = np.full(codes.size, UNDECLARED, dtype=np.int32), np.zeros(codes.size, dtype=np.bool_)
-        self._batch = (known, who[:0], kept, added)
+        kept = np.full(codes.size, UNDECLARED, dtype=np.int32)
+        self._batch = (known, who[:0], kept)
         if who.size != codes.size:
             self.undo()
             raise ItemError(f"person and keys must be of one length; they have {who.size} and {codes.size} rows.")
-        while self._items.size < self._people.size:
-            self._items = np.concatenate([self._items, np.zeros_like(self._items)])
+        while len(self._tallies) < self._people.size:
+            self._tallies = np.concatenate([self._tallies, np.zeros_like(self._tallies)])
             self._keys = np.concatenate([self._keys, np.full_like(self._keys, UNDECLARED)])
-        self._batch = (known, who, kept, added)
+        self._batch = (known, who, kept)
         order = self._order.permutation(codes.size)
         with loading("contributions"):
-            take_rows(order, who, codes, self._items, self._keys, self._most_items, kept, added)
+            take_rows(order, who, codes, self._tallies, self._keys, self._most_items, kept)
         return kept
 
     def _known(self, person: Any) -> Codes:
@@ -83,7 +81,7 @@ class Contributions:
         from dpfrugal.key_kernel import return_rows
 
         if self._batch is not None:
-            known, who, kept, added = self._batch
-            return_rows(who, kept, added, self._items, self._keys)
+            known, who, kept = self._batch
+            return_rows(who, kept, self._tallies, self._keys)
             self._people.forget(known)
             self._batch = None
