@@ -1,12 +1,12 @@
 """DP-Frugal-1U for every key of a stream: a private GROUP BY quantile in 8 bytes per key and quantile.
 
-A row is a key and a value. Replacing a row, its value and its key, moves the estimate of one key by at most two steps, or
-those of two keys by at most one step each: over all keys together 2 in L1 and at most 2 in L2, so that a table of a million
-keys costs one guarantee (docs/proofs.md, Theorem 10). A release adds noise to *every* key, whether or not it has had rows, and
-re-anchors all of them: any number of releases costs the one guarantee.
+A row is a key and a value. Replacing a row, its value and its key, moves the estimate of one key by at most two steps,
+or those of two keys by at most one step each: over all keys together 2 in L1 and at most 2 in L2, so that a table of a
+million keys costs one guarantee (docs/proofs.md, Theorem 10). A release adds noise to *every* key, whether or not it
+has had rows, and re-anchors all of them: any number of releases costs the one guarantee.
 
-Worked number: ``decimals=1``, ε = 1: noise of scale 2 steps of 0.1, so |noise| < 0.7 with probability 95%, for a key with
-a hundred rows as for one with a million.
+Worked number: ``decimals=1``, ε = 1: noise of scale 2 steps of 0.1, so |noise| < 0.7 with probability 95%, for a key
+with a hundred rows as for one with a million.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,8 +40,8 @@ MOST_THREADS: Final = 64
 def keyed_sensitivity(quantiles: int, max_items_per_person: int, max_keys_per_person: int | None) -> Sensitivity:
     """How far the rows of one person can move all estimates of all keys and releases together, in steps (Theorem 10).
 
-    ``max_keys_per_person=None``: up to ``max_items_per_person`` rows, in whatever keys. Otherwise up to so many rows in each of
-    up to ``max_keys_per_person`` keys.
+    ``max_keys_per_person=None``: up to ``max_items_per_person`` rows, in whatever keys. Otherwise up to so many rows
+    in each of up to ``max_keys_per_person`` keys.
     """
     keys = 1 if max_keys_per_person is None else max_keys_per_person
     steps = 2 * max_items_per_person
@@ -51,13 +51,15 @@ def keyed_sensitivity(quantiles: int, max_items_per_person: int, max_keys_per_pe
 class KeyedDPFrugal1U(Guarded):
     """Private quantiles for each of many keys, one integer per key and quantile, all under one guarantee.
 
-    The guarantee (Theorem 10) is for neighbours that differ by one replaced row, whose value and key may both change; or by the
-    rows of one person: at most ``max_items_per_person`` of them or, with ``max_keys_per_person``, at most so many in each of at most so
-    many keys. The number of rows and the release times are public, and so are the declared keys, the starts and the steps.
+    The guarantee (Theorem 10) is for neighbours that differ by one replaced row, whose value and key may both change;
+    or by the rows of one person: at most ``max_items_per_person`` of them or, with ``max_keys_per_person``, at most so
+    many in each of at most so many keys. The number of rows and the release times are public, and so are the declared
+    keys, the starts and the steps.
 
-    Rows with a key that was not declared are dropped. ``start`` is one public number, or one for each key. With ``adaptive_steps``
-    the step of a key doubles while its releases move on, and halves when they have arrived; see ``steps``.
-    State: 8 bytes per key and quantile; with adaptive steps one more, and the last release, which is public.
+    Rows with a key that was not declared are dropped. ``start`` is one public number, or one for each key. With
+    ``adaptive_steps`` the step of a key doubles while its releases move on, and halves when they have arrived; see
+    ``steps``. State: 8 bytes per key and quantile; with adaptive steps one more, and the last release, which is
+    public.
 
     >>> from dpfrugal import PureDP
     >>> k = KeyedDPFrugal1U(0.5, PureDP(epsilon=1.0), keys=["/home", "/pay"], decimals=1, start=20.0)
@@ -95,7 +97,9 @@ class KeyedDPFrugal1U(Guarded):
         )
         guarantee.noise_scale(self._sensitivity)  # what cannot be calibrated is refused here, not at the release
         if keys is None:
-            raise ParameterError("keys must be given: which keys there are is data too, and must not be read off the rows.")
+            raise ParameterError(
+                "keys must be given: which keys there are is data too, and must not be read off the rows."
+            )
         self._index = KeyIndex(keys)
         shape = (self._index.size, len(self.quantiles))
         starts = starts_of(start, self._path.grid, self._index.size)
@@ -157,18 +161,19 @@ class KeyedDPFrugal1U(Guarded):
 
     def _walk(self, estimates: NDArray[np.int64], clock: NDArray[np.int64], piece: "Piece") -> None:
         end = int(clock[0]) + piece.codes.size
+        steps = self._steps if self._widest > 1 else None
         if is_small(end):
-            walk_keys_plainly(estimates, self._steps, clock, piece.codes, piece.values, self._path)
+            walk_keys_plainly(estimates, steps, clock, piece.codes, piece.values, self._path)
             return
         reach = self._farthest + self._widest * (end - self._last_items)
         items, scale = comparable(piece.values, self._path, reach)
-        advance_keys(estimates, self._steps, clock, piece.codes, items, scale, self._path, self._threads)
+        advance_keys(estimates, steps, clock, piece.codes, items, scale, self._path, self._threads)
 
     def release(self, progress: Progress | None = None) -> Any:
         """A pyarrow.Table with a private value for every key and quantile, and its α at β = 0.05.
 
-        The same table again where no row has come since the last release. ``progress`` is called with the number of values that
-        have their noise, and the number of all.
+        The same table again where no row has come since the last release. ``progress`` is called with the number of
+        values that have their noise, and the number of all.
         """
         with self._alone():
             if self._last is None or self._last_items < self.items:
@@ -197,7 +202,7 @@ class KeyedDPFrugal1U(Guarded):
             max_keys_per_person=self._max_keys_per_person,
             items=self.items,
         )
-        table = table_of(self.keys, self.quantiles, values, alpha * (1 << exponent), claim.metadata())
+        table = table_of(self.keys, self.quantiles, values, np.ldexp(alpha, exponent), claim.metadata())
         farthest, widest = int(np.abs(points).max()), 1 if steps is None else 1 << int(exponents(steps).max())
         items = self.items
         # Re-anchor. No interrupt can come between these stores.
@@ -277,7 +282,9 @@ def starts_of(start: float | Sequence[float], grid: Grid, keys: int) -> NDArray[
         return np.full(keys, grid.start(start), dtype=np.int64)  # type: ignore[arg-type]
     points = np.array([grid.start(one) for one in start], dtype=np.int64)  # type: ignore[union-attr]
     if points.size != keys:
-        raise ParameterError(f"start must be one number, or one for each of the {keys:,} keys; there are {points.size:,}.")
+        raise ParameterError(
+            f"start must be one number, or one for each of the {keys:,} keys; there are {points.size:,}."
+        )
     return points
 
 

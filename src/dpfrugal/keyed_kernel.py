@@ -3,13 +3,13 @@
 Rows go by in blocks of 64, whose coins are computed at once, in a loop that vectorises. A row then moves the estimates
 of its key, which may lie anywhere in memory: the next block's are asked for while this block's are moved.
 
-``codes`` are the places of the rows' keys; a negative one moves nothing. ``scale`` is None for integers that already are
-grid points, and 10.0**decimals for floats. The estimates of key c are ``estimates[c * quantiles]`` and the next ones.
-``steps`` is None where every step is one grid unit; see ``steps`` for its bytes.
+``codes`` are the places of the rows' keys; a negative one moves nothing. ``scale`` is None for integers that already
+are grid points, and 10.0**decimals for floats. The estimates of key c are ``estimates[c * quantiles]`` and the next
+ones. ``steps`` is None where every step is one grid unit; see ``steps`` for its bytes.
 
-2^estate_bits neighbouring keys make an estate, and estates are dealt out in turn to ``parties``, a power of two. The rows go by
-once for each party: where all estimates together take more pages of memory than the processor keeps track of, that is
-faster. Calls for different parties may run at the same time: no two of them write to one estimate.
+2^estate_bits neighbouring keys make an estate, and estates are dealt out in turn to ``parties``, a power of two. The
+rows go by once for each party: where all estimates together take more pages of memory than the processor keeps track
+of, that is faster. Calls for different parties may run at the same time: no two of them write to one estimate.
 """
 
 from typing import Any
@@ -31,12 +31,14 @@ def move(place: Any, item: Any, coin: Any, estimates: Any, steps: Any, up_from: 
     down = (item < estimate) & (coin >= down_from)
     moved = np.int64(up) - np.int64(down)
     if steps is not None:
-        moved *= np.int64(1) << np.int64(steps[place] & EXPONENT)
+        moved <<= np.int64(steps[place] & EXPONENT)
     estimates[place] = estimate + moved
 
 
 @inlined
-def move_key(code: Any, value: Any, scale: Any, coin: Any, estimates: Any, steps: Any, up_from: Any, down_from: Any) -> Any:
+def move_key(
+    code: Any, value: Any, scale: Any, coin: Any, estimates: Any, steps: Any, up_from: Any, down_from: Any
+) -> Any:
     """One row: all estimates of its key."""
     item = value if scale is None else np.floor(value * scale)
     quantiles = up_from.shape[0]
@@ -52,7 +54,7 @@ def listed(codes: Any, estate_bits: Any, parties: Any, party: Any, rows: Any) ->
 
     A row is written down before it is known to belong there: the processor could only guess the answer.
     """
-    count = 0
+    count = np.int64(0)
     for lane in range(codes.shape[0]):
         rows[count] = lane
         here = (codes[lane] >> estate_bits) & (parties - 1) == party
@@ -87,10 +89,7 @@ def walk_keys(
             after = min(size, stop + BLOCK)
             count_after = listed(codes[stop:after], estate_bits, parties, party, rows[1 - now])
             for i in range(count_after):
-                place = np.int64(codes[stop + rows[1 - now, i]]) * quantiles
-                prefetch(estimates, place)
-                if steps is not None:
-                    prefetch(steps, place)
+                prefetch(estimates, np.int64(codes[stop + rows[1 - now, i]]) * quantiles)
             lead = (position + first) % BLOCK
             block_coins(key, position + first - lead, coins, upper_coins)
             for i in range(count):

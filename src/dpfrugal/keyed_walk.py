@@ -1,7 +1,7 @@
 """The walk of many keys: how a batch of rows moves the estimates of their keys.
 
-``advance_keys`` picks the kernel and shares the work among threads; ``walk_keys_plainly`` is what it must equal, bit for bit.
-The coin of a row belongs to its position in the whole stream, not to its key (docs/proofs.md, Theorem 10).
+``advance_keys`` picks the kernel and shares the work among threads; ``walk_keys_plainly`` is what it must equal, bit
+for bit. The coin of a row belongs to its position in the whole stream, not to its key (docs/proofs.md, Theorem 10).
 """
 
 import sys

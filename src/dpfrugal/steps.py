@@ -1,15 +1,15 @@
 """Adaptive steps: how far one row moves the estimate of a key, learnt from releases alone.
 
-A step is 2^e grid units. A release shows how many steps an estimate has come since the last one, noise included. If that
-is more than the noise usually is, twice in the same direction, the estimate is on its way: the step doubles. If it is
-less, or the direction has turned, the estimate has arrived: the step halves, down to one grid unit. A key without rows
-moves by noise only, and so comes to the smallest step.
+A step is 2^e grid units. A release shows how many steps an estimate has come since the last one, noise included. If
+that is more than the noise usually is, twice in the same direction, the estimate is on its way: the step doubles. If
+it is less, or the direction has turned, the estimate has arrived: the step halves, down to one grid unit. A key
+without rows moves by noise only, and so comes to the smallest step.
 
 Noise is drawn in steps, so it shrinks with them. Everything here is computed from released values: it is public
 (docs/proofs.md, Theorem 10).
 
-Worked number: a median 1,000 grid units away, 100 rows a release, ε = 1: after 2, 4 and 6 releases the error is 900, 600
-and 35; six releases later the step is back at one or two units and the error at 7.
+Worked number: a median 1,000 grid units away, 100 rows a release, ε = 1: after 2, 4 and 6 releases the error is 900,
+600 and 35; six releases later the step is back at one or two units and the error at 7.
 """
 
 import math
@@ -35,7 +35,7 @@ def usual_noise(guarantee: Guarantee, sensitivity: Sensitivity) -> float:
 
 
 def exponents(steps: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """e of every step."""
+    """The e of every step."""
     return (steps & EXPONENT).astype(np.int64)
 
 
