@@ -90,6 +90,14 @@ class KeyDiscovery:
             self._public = np.concatenate([self._public, np.zeros_like(self._public)])
         count_codes(codes, self._counts)
 
+    def counts(self) -> NDArray[np.int64]:
+        """A copy of the counts, for ``recount``."""
+        return self._counts.copy()
+
+    def recount(self, counts: NDArray[np.int64]) -> None:
+        """Go back to these counts: what was counted since belongs to a refused batch."""
+        self._counts = np.concatenate([counts, np.zeros(self._public.size - counts.size, dtype=np.int64)])
+
     def found(self) -> NDArray[np.int64]:
         """Codes of keys that pass now, with fresh noise: call it once per release, then ``settle``."""
         candidates = np.flatnonzero((self._counts > 0) & ~self._public)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.guarantees import Guarantee
+from dpfrugal.guarantees import ApproxDP, Guarantee
 from dpfrugal.release import SHOWN_BETA
 
 NEIGHBOURS = "replace-one, value and key"
@@ -22,6 +22,7 @@ class KeyedClaim:
     """What covers a table of releases, and whose change it hides."""
 
     guarantee: Guarantee
+    discover_keys: ApproxDP | None
     max_items_per_person: int
     max_keys_per_person: int | None
     items: int
@@ -36,7 +37,8 @@ class KeyedClaim:
 
     def metadata(self) -> dict[str, str]:
         """For the schema of a table."""
-        return {
+        discovery = {} if self.discover_keys is None else {"discover_keys": str(self.discover_keys)}
+        return discovery | {
             "guarantee": str(self.guarantee),
             "guarantee_parameters": json.dumps({type(self.guarantee).__name__: asdict(self.guarantee)}),
             "neighbours": NEIGHBOURS,
