@@ -9,31 +9,29 @@ Worked number: ``decimals=1``, ε = 1: noise of scale 2 steps of 0.1, so |noise|
 with a hundred rows as for one with a million.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal import coins, noise
-from dpfrugal.errors import ItemError, ItemTypeError, ParameterError, ParameterTypeError
+from dpfrugal import coins
+from dpfrugal.contributions import Contributions
+from dpfrugal.errors import ItemError, ParameterError, ParameterTypeError
 from dpfrugal.frugal import NanPolicy, checked_nan_policy, quantiles_of
-from dpfrugal.grid import LARGEST_ESTIMATE, Grid
-from dpfrugal.guarantees import Guarantee, Sensitivity, checked_guarantee, checked_max_items
+from dpfrugal.grid import Grid
+from dpfrugal.guarantees import ApproxDP, Guarantee, Sensitivity, checked_guarantee, checked_max_items
 from dpfrugal.guard import Guarded
-from dpfrugal.items import chunks
-from dpfrugal.key_arrays import parts
-from dpfrugal.key_index import UNDECLARED, KeyIndex, NullKeys, checked_null_keys
+from dpfrugal.key_discovery import KeyDiscovery, in_order_of_keys
+from dpfrugal.key_index import MOST_KEYS, KeyIndex, NullKeys, checked_null_keys
 from dpfrugal.keyed_release import KeyedClaim, table_of
-from dpfrugal.keyed_walk import advance_keys, comparable, is_small, walk_keys_plainly
+from dpfrugal.keyed_rows import PIECE, UNEVEN, Keys, KnownCodes, pieces, sized
+from dpfrugal.keyed_state import KeyedState
+from dpfrugal.keyed_walk import is_small
 from dpfrugal.noise import Progress
 from dpfrugal.release import SHOWN_BETA
-from dpfrugal.steps import adapted, exponents, usual_noise
 from dpfrugal.walk import Path
 
-# So many rows are looked up and walked at once: their codes take 4 MB.
-PIECE: Final = 1 << 20
 MOST_THREADS: Final = 64
 
 
@@ -75,6 +73,8 @@ class KeyedDPFrugal1U(Guarded):
         guarantee: Guarantee,
         *,
         keys: Any = None,
+        discover_keys: ApproxDP | None = None,
+        max_keys: int = MOST_KEYS,
         decimals: int = 0,
         start: float | Sequence[float] = 0.0,
         max_items_per_person: int = 1,
@@ -89,191 +89,158 @@ class KeyedDPFrugal1U(Guarded):
         self._guarantee = checked_guarantee(guarantee)
         self._max_items_per_person = checked_max_items(max_items_per_person)
         self._max_keys_per_person = checked_max_keys_per_person(max_keys_per_person)
-        self._path = Path(quantiles_of(quantile), Grid(decimals), coins.key_from_seed(coin_seed))
         self._nan_policy, self._null_keys = checked_nan_policy(nan_policy), checked_null_keys(null_keys)
         self._threads = checked_threads(threads)
-        self._sensitivity = keyed_sensitivity(
-            len(self.quantiles), self._max_items_per_person, self._max_keys_per_person
-        )
+        path = Path(quantiles_of(quantile), Grid(decimals), coins.key_from_seed(coin_seed))
+        bounds = self._max_items_per_person, self._max_keys_per_person
+        self._sensitivity = keyed_sensitivity(len(path.quantiles), *bounds)
         guarantee.noise_scale(self._sensitivity)  # what cannot be calibrated is refused here, not at the release
-        if keys is None:
+        if (keys is None) == (discover_keys is None):
             raise ParameterError(
-                "keys must be given: which keys there are is data too, and must not be read off the rows."
+                "Either keys or discover_keys must be given: which keys there are is data too. Declare them, or say "
+                "what discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."
             )
-        self._index = KeyIndex(keys)
-        shape = (self._index.size, len(self.quantiles))
-        starts = starts_of(start, self._path.grid, self._index.size)
-        self._estimates = np.empty(shape, dtype=np.int64)
-        self._estimates[:] = starts[:, np.newaxis]
-        self._steps = np.zeros(shape, dtype=np.uint8) if adaptive_steps else None
-        self._anchors: NDArray[np.float64] = np.broadcast_to(starts[:, np.newaxis] / self._path.grid.scale, shape)
-        self._clock = np.zeros(1, dtype=np.int64)  # the position of the next row
+        self._discovery: KeyDiscovery | None = None
+        if discover_keys is not None:
+            self._discovery = KeyDiscovery(discover_keys, bounds[0] * (bounds[1] or 1))
+            if np.ndim(start):
+                raise ParameterError("start must be one number where keys are discovered.")
+        self._index = KeyIndex(keys, max_keys=max_keys)
+        starts = starts_of(start, path.grid, max(1, self._index.size))
+        self._first_start = int(starts[0])  # of a key that is yet to come
+        self._state = KeyedState.at(starts, path, adaptive_steps)
+        self._contributions: Contributions | None = None
         self._last: Any = None
-        self._last_items = 0
-        self._farthest, self._widest = int(np.abs(starts).max()), 1
 
     @property
     def quantiles(self) -> tuple[float, ...]:
         """The quantiles that are estimated, in the caller's order."""
-        return self._path.quantiles
+        return self._state.path.quantiles
 
     @property
     def guarantee(self) -> Guarantee:
-        """What covers every release of every key together."""
+        """What covers the values of every release of every key together."""
         return self._guarantee
 
     @property
+    def discover_keys(self) -> ApproxDP | None:
+        """What discovering keys costs besides; None where they were declared."""
+        return None if self._discovery is None else self._discovery.cost
+
+    @property
     def keys(self) -> Any:
-        """The declared keys, as a pyarrow.Array."""
-        return self._index.keys
+        """The keys that are public, as a pyarrow.Array: those declared, or those discovered so far."""
+        if self._discovery is None:
+            return self._index.keys
+        return self._index.keys.take(in_order_of_keys(self._index.keys, self._discovery.public))
 
     @property
     def items(self) -> int:
         """How many rows have been taken in, omitted and dropped ones included."""
-        return int(self._clock[0])
+        return self._state.items
 
-    def update_many(self, keys: Any, values: Any) -> None:
-        """Take in a batch of rows: all of it, or, where any of it is refused, nothing."""
+    @property
+    def set_aside(self) -> int:
+        """How many rows were more than their person may have. For the operator's eyes: no guarantee covers it."""
+        return 0 if self._contributions is None else self._contributions.set_aside
+
+    def update_many(self, keys: Any, values: Any, person: Any = None) -> None:
+        """Take in a batch of rows: all of it, or, where any of it is refused, nothing.
+
+        ``person`` says whose row each is: rows beyond the bounds per person are set aside at random. Without it the
+        bounds are the caller's promise.
+        """
         with self._alone():
-            key_parts, values = list(parts(keys)), sized(values)
-            rows = sum(len(part) for part in key_parts)
-            if rows != len(values):
-                raise ItemError(
-                    f"keys and values must be of the same length; there are {rows:,} keys and {len(values):,} values."
-                )
-            self._take(Rows(self._index, key_parts, self._null_keys, values, self._nan_policy), rows)
+            before, known = self.items, self._index.size
+            batch, values = Keys(self._index, keys, self._null_keys), sized(values)
+            if batch.size != len(values):
+                lengths = f"there are {batch.size:,} keys and {len(values):,} values"
+                raise ItemError(f"keys and values must be of the same length; {lengths}.")
+            people = self._people(person)
+            counts = np.empty(0, dtype=np.int64) if self._discovery is None else self._discovery.counts()
+            codes = np.empty(0, dtype=np.int32)
+            try:
+                if people is None:
+                    self._take(batch, values, batch.size)
+                else:
+                    codes = batch.next(batch.size)
+                    self._take(KnownCodes(people.taken(person, codes)), values, batch.size)
+            finally:
+                applied = self.items > before or not batch.size
+                if self._discovery is not None and not applied:
+                    self._index.forget(known)
+                    self._discovery.recount(counts)
+                if people is not None:
+                    if applied:
+                        people.settle(codes)
+                        self._contributions = people
+                    else:
+                        people.undo()
 
-    def _take(self, batch: "Rows", rows: int) -> None:
+    def _people(self, person: Any) -> Contributions | None:
+        """Who has had how many rows, where rows come with a person."""
+        if (person is None) != (self._contributions is None) and self.items:
+            raise ItemError("person must be given with every batch, or with none.")
+        if person is None or self._contributions is not None:
+            return self._contributions
+        return Contributions(self._max_items_per_person, self._max_keys_per_person)
+
+    def _take(self, keys: Keys | KnownCodes, values: Any, rows: int) -> None:
         """A batch of one piece is one call of compiled code on the state itself; all else walks on a copy of it."""
-        pieces: Iterator[Piece] | list[Piece] = iter(batch)
+        batch = pieces(keys, values, self._nan_policy)
         if rows <= PIECE:
-            pieces = list(pieces)
-            if len(pieces) == 1 and self._threads == 1 and not is_small(self.items + rows):
-                self._walk(self._estimates, self._clock, pieces[0])
+            batch = iter(several := list(batch))
+            small = self._threads > 1 or self._discovery is not None or is_small(self.items + rows)
+            if len(several) == 1 and not small:
+                self._state.walk(several[0].codes, several[0].values, threads=1)
                 return
-        estimates, clock = self._estimates.copy(), self._clock.copy()
-        for piece in pieces:
-            self._walk(estimates, clock, piece)
-        if int(clock[0]) != self.items + rows:
-            raise ItemError("values must hold as many items as their length says.")
-        # No interrupt can come between these two stores.
-        self._estimates, self._clock = estimates, clock
-
-    def _walk(self, estimates: NDArray[np.int64], clock: NDArray[np.int64], piece: "Piece") -> None:
-        end = int(clock[0]) + piece.codes.size
-        steps = self._steps if self._widest > 1 else None
-        if is_small(end):
-            walk_keys_plainly(estimates, steps, clock, piece.codes, piece.values, self._path)
-            return
-        reach = self._farthest + self._widest * (end - self._last_items)
-        items, scale = comparable(piece.values, self._path, reach)
-        advance_keys(estimates, steps, clock, piece.codes, items, scale, self._path, self._threads)
+        state = self._state.copy()
+        for piece in batch:
+            if self._discovery is not None:
+                self._discovery.count(piece.codes)
+                if self._index.size > len(state.estimates):
+                    state = state.with_room(self._index.size, self._first_start)
+            state.walk(piece.codes, piece.values, self._threads)
+        if state.items != self.items + rows:
+            raise ItemError(UNEVEN)
+        self._state = state
 
     def release(self, progress: Progress | None = None) -> Any:
-        """A pyarrow.Table with a private value for every key and quantile, and its α at β = 0.05.
+        """A pyarrow.Table with a private value for every public key and quantile, and its α at β = 0.05.
 
         The same table again where no row has come since the last release. ``progress`` is called with the number of
         values that have their noise, and the number of all.
         """
         with self._alone():
-            if self._last is None or self._last_items < self.items:
-                self._fresh_release(progress)
+            if self._last is None or self._state.released_at < self.items:
+                self._last = self._fresh_release(progress)
             return self._last
 
-    def _fresh_release(self, progress: Progress | None) -> None:
-        """Noise in steps, on the lattice that each estimate walks on; then re-anchor. Theorem 10 rests on this."""
-        raw, shape = self._estimates, self._estimates.shape
-        exponent = np.zeros(shape, dtype=np.int64) if self._steps is None else exponents(self._steps)
-        lattice, offset = raw >> exponent, raw & ((1 << exponent) - 1)  # the offset is that of the last, public, anchor
-        noisy = noise.add_noise_to_many(lattice.reshape(-1), self._guarantee, self._sensitivity, progress)
-        ends = LARGEST_ESTIMATE >> exponent
-        points = (np.clip(noisy.reshape(shape), -ends, ends - 1) << exponent) + offset
-        values = points / self._path.grid.scale
-        steps = self._steps
-        if steps is not None:
-            moved = (values - self._anchors) * self._path.grid.scale / (1 << exponent)
-            steps = adapted(steps, moved, usual_noise(self._guarantee, self._sensitivity))
-        order = np.argsort(np.argsort(self.quantiles))
-        points, values = np.sort(points, axis=1)[:, order], np.sort(values, axis=1)[:, order]
-        alpha = self._guarantee.alpha(SHOWN_BETA, self._sensitivity, exact=True) * self._path.grid.step
+    def _fresh_release(self, progress: Progress | None) -> Any:
+        """Theorem 10 rests on this: noise for every public key, whether or not it has had rows, then re-anchor."""
+        keys, public = self._index.keys, np.arange(self._index.size)
+        if self._discovery is not None:
+            found = self._discovery.found()
+            public = in_order_of_keys(keys, np.union1d(self._discovery.public, found))
+            keys = keys.take(public)
+        values, exponents, state = self._state.release(public, self._guarantee, self._sensitivity, progress)
+        alpha = self._guarantee.alpha(SHOWN_BETA, self._sensitivity, exact=True) * state.path.grid.step
         claim = KeyedClaim(
             guarantee=self._guarantee,
+            discover_keys=self.discover_keys,
             max_items_per_person=self._max_items_per_person,
             max_keys_per_person=self._max_keys_per_person,
             items=self.items,
         )
-        table = table_of(self.keys, self.quantiles, values, np.ldexp(alpha, exponent), claim.metadata())
-        farthest, widest = int(np.abs(points).max()), 1 if steps is None else 1 << int(exponents(steps).max())
-        items = self.items
-        # Re-anchor. No interrupt can come between these stores.
-        self._estimates, self._steps, self._anchors, self._last, self._last_items = points, steps, values, table, items
-        self._farthest, self._widest = farthest, widest
+        table = table_of(keys, self.quantiles, values, np.ldexp(alpha, exponents), claim.metadata())
+        if self._discovery is not None:
+            self._discovery.settle(found)
+        self._state = state  # re-anchor
+        return table
 
     def __repr__(self) -> str:
         shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)
-        return f"{type(self).__name__}({shown}, {self._guarantee}, keys={self._index.size}, items={self.items})"
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Rows to be walked: the codes of their keys, and their values; a negative code moves nothing."""
-
-    codes: NDArray[np.int32]
-    values: NDArray[Any]
-
-
-class Rows:
-    """A batch as pieces. Keys and values need not be cut at the same places."""
-
-    def __init__(
-        self, index: KeyIndex, key_parts: list[Any], null_keys: NullKeys, values: Any, nan_policy: NanPolicy
-    ) -> None:
-        self._index, self._key_parts, self._null_keys = index, key_parts, null_keys
-        self._values, self._nan_policy = values, nan_policy
-
-    def __iter__(self) -> Iterator[Piece]:
-        part, first = 0, 0
-        for chunk in chunks(self._values):
-            for at in range(0, chunk.values.size, PIECE):
-                values = chunk.values[at : at + PIECE]
-                found, wanted = [], values.size
-                while wanted:
-                    if part == len(self._key_parts):
-                        raise ItemError("values must hold as many items as their length says.")
-                    piece = self._key_parts[part][first : first + wanted]
-                    found.append(self._index.codes(piece, self._null_keys))
-                    wanted, first = wanted - len(piece), first + len(piece)
-                    if first == len(self._key_parts[part]):
-                        part, first = part + 1, 0
-                codes = found[0] if len(found) == 1 else np.concatenate(found)
-                missing = None if chunk.missing is None else chunk.missing[at : at + PIECE]
-                yield Piece(self._present(codes, values, missing), values)
-
-    def _present(
-        self, codes: NDArray[np.int32], values: NDArray[Any], missing: NDArray[np.bool_] | None
-    ) -> NDArray[np.int32]:
-        """The codes, negative where the value is NaN or null."""
-        absent = np.isnan(values) if values.dtype.kind == "f" else None
-        if missing is not None:
-            absent = missing if absent is None else absent | missing
-        if absent is None or not absent.any():
-            return codes
-        if self._nan_policy == "raise":
-            raise ItemError('The batch has NaN or null items; clean the data, or use nan_policy="omit".')
-        return np.where(absent, np.int32(UNDECLARED), codes)
-
-
-def sized(values: Any) -> Any:
-    """``values``, or a list of them where they have no length."""
-    try:
-        len(values)
-    except TypeError:
-        if isinstance(values, Iterable) and not hasattr(values, "__len__"):
-            return list(values)
-        for _ in chunks(values):  # says what is wrong with them
-            break
-        raise ItemTypeError(f"values must be a batch of real numbers, not {type(values).__name__}.") from None
-    return values
+        return f"{type(self).__name__}({shown}, {self._guarantee}, keys={len(self.keys)}, items={self.items})"
 
 
 def starts_of(start: float | Sequence[float], grid: Grid, keys: int) -> NDArray[np.int64]:
@@ -282,9 +249,7 @@ def starts_of(start: float | Sequence[float], grid: Grid, keys: int) -> NDArray[
         return np.full(keys, grid.start(start), dtype=np.int64)  # type: ignore[arg-type]
     points = np.array([grid.start(one) for one in start], dtype=np.int64)  # type: ignore[union-attr]
     if points.size != keys:
-        raise ParameterError(
-            f"start must be one number, or one for each of the {keys:,} keys; there are {points.size:,}."
-        )
+        raise ParameterError(f"start must be one number, or one for each of {keys:,} keys; there are {points.size:,}.")
     return points
 
 
