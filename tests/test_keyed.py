@@ -1,13 +1,7 @@
 """A quantile per key: the guarantee over all keys together, exactly, by enumeration; and what a release looks like."""
 
-import copy
 import itertools
-import os
-import pickle
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +10,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dpfrugal as dpf
-from dpfrugal import coins, keyed, keyed_rows, keyed_state, noise
+from dpfrugal import coins, noise
 from dpfrugal.frugal import step
 from dpfrugal.guarantees import Guarantee, Sensitivity
 from dpfrugal.keyed import keyed_sensitivity
@@ -39,7 +31,7 @@ def make(**options: Any) -> dpf.KeyedDPFrugal1U:
 
 def raw(k: dpf.KeyedDPFrugal1U) -> list[list[int]]:
     """The raw state, which only a test looks at."""
-    return k._state.estimates.tolist()
+    return list(k._state.estimates.tolist())
 
 
 def feed(k: dpf.KeyedDPFrugal1U, rows: Sequence[Row]) -> None:
@@ -123,8 +115,8 @@ TRANSCRIPTS = [[[4, 1], [9, 0]], [[4, 1], [6, 1]], [[9, -1], [5, 0]], [[9, -1], 
 def largest_log_ratio(seed: int, patch: pytest.MonkeyPatch) -> int:
     """The largest log-likelihood ratio of any transcript, over all neighbours, in units of 1/scale.
 
-    With discrete Laplace noise, P[outputs | stream] is proportional to exp(-Σ|output - raw number| / scale): the ratio is exact
-    in integers. Two periods of two rows, after two releases that made the steps of the keys differ.
+    With discrete Laplace noise, P[outputs | stream] is proportional to exp(-Σ|output - raw number| / scale): the ratio
+    is exact in integers. Two periods of two rows, after two releases that made the steps of the keys differ.
     """
     largest = 0
     for transcript in TRANSCRIPTS:
@@ -220,7 +212,7 @@ def test_a_release_is_a_table_with_its_claim() -> None:
     assert (claim["unit"], claim["items"], claim["beta"]) == ("person of ≤ 3 items", "53", "0.05")
     assert "key" in claim["neighbours"]
     assert isinstance(table.to_pandas(), pd.DataFrame)
-    assert pl.from_arrow(table).shape == (4, 4)  # type: ignore[union-attr]
+    assert pl.from_arrow(table).shape == (4, 4)
     assert k.keys.to_pylist() == ["x", "y"]
     assert (k.quantiles, k.guarantee, k.items) == ((0.9, 0.1), dpf.ZCDP(rho=0.5), 53)
 

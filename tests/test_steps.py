@@ -42,7 +42,9 @@ def test_usual_noise_is_the_standard_deviation() -> None:
     assert usual_noise(dpf.ZCDP(rho=0.5), Sensitivity(2, 4)) == pytest.approx(2)
 
 
-def releases(keys: int, rows: int, count: int, adaptive_steps: bool, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def releases(
+    keys: int, rows: int, count: int, adaptive_steps: bool, seed: int
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Errors and α of several releases: medians 1,000 grid units from the start, so many rows of each key a release."""
     rng = np.random.default_rng(seed)
     k = dpf.KeyedDPFrugal1U(0.5, ONE, keys=np.arange(keys), adaptive_steps=adaptive_steps, coin_seed=seed)
