@@ -22,7 +22,7 @@ from dpfrugal.frugal import NanPolicy, checked_nan_policy, quantiles_of
 from dpfrugal.grid import Grid
 from dpfrugal.guarantees import ApproxDP, Guarantee, Sensitivity, checked_guarantee, checked_max_items
 from dpfrugal.guard import Guarded
-from dpfrugal.key_discovery import KeyDiscovery
+from dpfrugal.key_discovery import KeyDiscovery, in_order_of_keys
 from dpfrugal.key_index import MOST_KEYS, KeyIndex, NullKeys, checked_null_keys
 from dpfrugal.keyed_release import KeyedClaim, table_of
 from dpfrugal.keyed_rows import PIECE, UNEVEN, Keys, KnownCodes, pieces, sized
@@ -134,7 +134,7 @@ class KeyedDPFrugal1U(Guarded):
         """The keys that are public, as a pyarrow.Array: those declared, or those discovered so far."""
         if self._discovery is None:
             return self._index.keys
-        return self._index.keys.take(self._public(self._discovery.public))
+        return self._index.keys.take(in_order_of_keys(self._index.keys, self._discovery.public))
 
     @property
     def items(self) -> int:
@@ -223,7 +223,7 @@ class KeyedDPFrugal1U(Guarded):
         keys, public = self._index.keys, np.arange(self._index.size)
         if self._discovery is not None:
             found = self._discovery.found()
-            public = self._public(np.union1d(self._discovery.public, found))
+            public = in_order_of_keys(keys, np.union1d(self._discovery.public, found))
             keys = keys.take(public)
         values, exponents, state = self._state.release(public, self._guarantee, self._sensitivity, progress)
         alpha = self._guarantee.alpha(SHOWN_BETA, self._sensitivity, exact=True) * state.path.grid.step
@@ -239,13 +239,6 @@ class KeyedDPFrugal1U(Guarded):
             self._discovery.settle(found)
         self._state = state  # re-anchor
         return table
-
-    def _public(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Codes of discovered keys in the order of the keys: the order they came in is data."""
-        import pyarrow.compute as pc
-
-        order: NDArray[np.uint64] = pc.sort_indices(self._index.keys.take(codes)).to_numpy()
-        return codes[order]
 
     def __repr__(self) -> str:
         shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.guarantees import ApproxDP, Guarantee
+from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee
 from dpfrugal.release import SHOWN_BETA
 
 NEIGHBOURS = "replace-one, value and key"
@@ -35,10 +35,21 @@ class KeyedClaim:
             return f"person of ≤ {items} items in each of ≤ {keys} keys"
         return "item" if items == 1 else f"person of ≤ {items} items"
 
+    @property
+    def total(self) -> str:
+        """The guarantee of the values with what it costs to show which keys there are (basic composition)."""
+        if self.discover_keys is None:
+            return str(self.guarantee)
+        if isinstance(self.guarantee, ZCDP):
+            return f"{self.guarantee} for values and {self.discover_keys} for which keys are shown"
+        delta = self.discover_keys.delta + (self.guarantee.delta if isinstance(self.guarantee, ApproxDP) else 0.0)
+        return f"ε={self.guarantee.epsilon + self.discover_keys.epsilon:g}, δ={delta:g}"
+
     def metadata(self) -> dict[str, str]:
         """For the schema of a table."""
         discovery = {} if self.discover_keys is None else {"discover_keys": str(self.discover_keys)}
         return discovery | {
+            "total": self.total,
             "guarantee": str(self.guarantee),
             "guarantee_parameters": json.dumps({type(self.guarantee).__name__: asdict(self.guarantee)}),
             "neighbours": NEIGHBOURS,
