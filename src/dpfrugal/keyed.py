@@ -91,6 +91,8 @@ class KeyedDPFrugal1U(Guarded):
         self._max_keys_per_person = checked_max_keys_per_person(max_keys_per_person)
         self._nan_policy, self._null_keys = checked_nan_policy(nan_policy), checked_null_keys(null_keys)
         self._threads = checked_threads(threads)
+        if not isinstance(adaptive_steps, bool):
+            raise ParameterTypeError(f"adaptive_steps must be True or False, not {type(adaptive_steps).__name__}.")
         path = Path(quantiles_of(quantile), Grid(decimals), coins.key_from_seed(coin_seed))
         bounds = self._max_items_per_person, self._max_keys_per_person
         self._sensitivity = keyed_sensitivity(len(path.quantiles), *bounds)
