@@ -8,6 +8,7 @@
 1000
 """
 
+from dpfrugal.dataframes import quantiles_by
 from dpfrugal.dp_frugal import DPFrugal1U
 from dpfrugal.errors import (
     BudgetExceeded,
@@ -25,6 +26,7 @@ from dpfrugal.errors import (
 )
 from dpfrugal.frugal import Frugal1U
 from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
+from dpfrugal.keyed import KeyedDPFrugal1U
 from dpfrugal.ledger import Ledger
 from dpfrugal.quantile import PrivateQuantile
 from dpfrugal.release import Release, SegmentRelease, WalkRelease
@@ -42,6 +44,7 @@ __all__ = [
     "Guarantee",
     "ItemError",
     "ItemTypeError",
+    "KeyedDPFrugal1U",
     "Ledger",
     "LedgerError",
     "ParameterError",
@@ -56,4 +59,5 @@ __all__ = [
     "TableError",
     "WalkRelease",
     "__version__",
+    "quantiles_by",
 ]
