@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal import key_discovery, noise
+from dpfrugal import noise
 from tests.test_cli import refused, run
 
 ONE = dpf.PureDP(epsilon=1.0)
@@ -109,14 +109,14 @@ def test_the_budget_is_spent_before_any_noise(tmp_path: Path, monkeypatch: pytes
     k = make("discovered", ledger=ledger, dataset="clicks")
     feed(k, "discovered", 0, 100)
     spent: list[int] = []
-    for module, name in ((noise, "add_noise"), (noise, "add_noise_to_many"), (key_discovery.noise, "add_noise")):
+    for name in ("add_noise", "add_noise_to_many"):
         real = getattr(noise, name)
 
         def watched(*given: Any, real: Any = real) -> Any:
             spent.append(len(ledger.dataset("clicks").spends))
             return real(*given)
 
-        monkeypatch.setattr(module, name, watched)
+        monkeypatch.setattr(noise, name, watched)
     k.release()
     assert spent
     assert set(spent) == {1}
