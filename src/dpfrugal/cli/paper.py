@@ -59,7 +59,7 @@ def paper(
     if not 1 <= workers <= MOST_JOBS:
         raise ParameterError(f"--jobs must be between 1 and {MOST_JOBS}; {jobs} is not.")
     folder = results.open_folder(output)
-    check_resources(output, workers, rows_in(figures, scale))
+    check_resources(output, workers, rows_in(figures, scale), scale.items)
     discarded = [file for name in figures for file in files_of(name)] + ([] if figure else ["runs.csv"])
     results.claim_folder(folder, identity(scale), fresh=fresh, files=discarded)
     run = Run(folder, figures, scale, workers)
