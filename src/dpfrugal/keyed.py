@@ -220,7 +220,7 @@ class KeyedDPFrugal1U(Guarded):
 
     def _fresh_release(self, progress: Progress | None) -> Any:
         """Theorem 10 rests on this: noise for every public key, whether or not it has had rows, then re-anchor."""
-        keys, public = self._index.keys, np.arange(self._index.size)
+        keys, public = self._index.keys, None
         if self._discovery is not None:
             found = self._discovery.found()
             public = in_order_of_keys(keys, np.union1d(self._discovery.public, found))
