@@ -48,7 +48,7 @@ def open_column(
         raise TableError(f"{path}: there is no such file.")
     if not path.is_file():
         raise TableError(f"{path}: this is no regular file; name one, or use - for numbers on standard input.")
-    size, head = attempt(lambda: (path.stat().st_size, _head(path)), TableError(f"{path}: the file cannot be read."))
+    size, head = attempt(lambda: (path.stat().st_size, head_of(path)), TableError(f"{path}: the file cannot be read."))
     if not size:
         raise TableError(f"{path}: the file is empty.")
     readers: dict[Format, Callable[[Path, str | None, Beside], Column]] = {
@@ -60,7 +60,8 @@ def open_column(
     return readers[file_format or _format_of(path, head)](path, column, beside)
 
 
-def _head(path: Path) -> bytes:
+def head_of(path: Path) -> bytes:
+    """The first bytes of a file, which tell its kind."""
     with path.open("rb") as file:
         return file.read(8)
 

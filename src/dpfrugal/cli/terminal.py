@@ -65,6 +65,15 @@ def progress(title: str, total: int | None, unit: Literal["rows", "bytes"]) -> I
         yield made
 
 
+@contextmanager
+def noise_progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar for a release of many values, if standard error is a terminal; call it with (done, all)."""
+    columns = (TextColumn("noise"), BarColumn(), Millions(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
 def explain(release: Release, start: float) -> None:
     """What the numbers mean, and a warning where they may mislead. From public values only."""
     if isinstance(release, SegmentRelease):

@@ -7,9 +7,9 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,7 @@ from dpfrugal.cli import options as o
 from dpfrugal.errors import ParameterError, TableError
 
 if TYPE_CHECKING:
+    from dpfrugal.lines import LineParser
     from dpfrugal.release import Release
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -64,6 +65,13 @@ def watch(
     start: o.Start = 0.0,
     nan_policy: o.NanPolicyOption = o.NanPolicyChoice.RAISE,
     as_json: o.Json = False,
+    by: Annotated[
+        bool,
+        typer.Option("--by", help="Lines are a key and a number: a quantile for each key.", rich_help_panel=o.KEYS),
+    ] = False,
+    keys: o.Keys = None,
+    discover_keys: o.DiscoverKeys = False,
+    max_keys_per_person: o.MaxKeys = None,
 ) -> None:
     """Watch numbers on standard input, one per line, and print a private release per period.
 
@@ -73,14 +81,40 @@ def watch(
 
     With --algorithm dp-frugal-1u each release leaves its noise in the walk: choose long periods.
 
+    With --by, lines are a key, a blank and a number; prints items, key and values, tabs between, for each key.
+
     Ctrl-C ends it after the last full period. When the input ends, the rest is released too.
 
     Example: tail -f latencies.log | dpfrugal watch -q 0.99 --epsilon 1 --every 10s --decimals 1
+
+    Example: tail -f access.log | dpfrugal watch --by --keys routes.txt -q 0.99 --epsilon 1 --every 1m
     """
     from dpfrugal.cli.estimator import estimator_from, last_release, shown_values
-    from dpfrugal.cli.terminal import notes
+    from dpfrugal.lines import LineParser
 
     period = Period.parse(every)
+    if by:
+        from dpfrugal.cli.by_lines import watch_by
+
+        if half_life is not None:
+            raise ParameterError("--half-life is for one quantile of all items; a walk forgets by itself.")
+        guarantee, discovery = o.guarantees_by_key(epsilon, delta, rho, calibration, keys, discover_keys)
+        watch_by(
+            period,
+            quantiles,
+            guarantee,
+            keys=keys,
+            as_json=as_json,
+            discover_keys=discovery,
+            max_items_per_person=max_items_per_person,
+            max_keys_per_person=max_keys_per_person,
+            decimals=decimals or 0,
+            start=start,
+            nan_policy=nan_policy.value,
+        )
+        return
+    if keys or discover_keys or max_keys_per_person:
+        raise ParameterError("--keys, --discover-keys and --max-keys-per-person are for --by.")
     estimator = estimator_from(
         algorithm,
         quantiles,
@@ -99,17 +133,31 @@ def watch(
         typer.echo(line)
         sys.stdout.flush()
 
+    parser = LineParser(omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
+    follow(period, parser, estimator, estimator.update_many, show, lambda: show(last_release(estimator)))
+
+
+def follow(
+    period: Period,
+    parser: "LineParser",
+    estimator: "Any",
+    take: Callable[[list[Any]], None],
+    show: Callable[[Any], None],
+    show_last: Callable[[], None],
+) -> None:
+    """Take what arrives on standard input, and show a release at the end of each period."""
+    from dpfrugal.cli.terminal import notes
+
     shown_items = 0
-    arrivals = Arrivals(sys.stdin.fileno(), omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
     try:
-        for numbers in arrivals.until_periods(period):
-            if numbers:
-                estimator.update_many(numbers)
+        for rows in Arrivals(sys.stdin.fileno(), parser).until_periods(period):
+            if rows:
+                take(rows)
             elif estimator.items:
                 shown_items = estimator.items
                 show(estimator.release())
         if estimator.items > shown_items:
-            show(last_release(estimator))
+            show_last()
         if not estimator.items:
             raise TableError("standard input: there are no items to estimate a quantile of.")
     except KeyboardInterrupt:
@@ -124,10 +172,8 @@ class Arrivals:
     ends does not depend on how long earlier items took to process.
     """
 
-    def __init__(self, descriptor: int, *, omit_bad: bool) -> None:
-        from dpfrugal.lines import LineParser
-
-        self._parser = LineParser(omit_bad=omit_bad)
+    def __init__(self, descriptor: int, parser: "LineParser") -> None:
+        self._parser = parser
         self._blocks: queue.Queue[tuple[float, bytes]] = queue.Queue(maxsize=1024)
         # Not through sys.stdin: its lock, held by a thread that waits, would abort the interpreter's exit.
         threading.Thread(target=self._read, args=(descriptor,), daemon=True).start()
@@ -150,8 +196,8 @@ class Arrivals:
                 if deadline is not None and time.monotonic() >= deadline:
                     return None
 
-    def until_periods(self, period: Period) -> Iterator[list[float]]:
-        """Lists of numbers in order; an empty list marks the end of a period."""
+    def until_periods(self, period: Period) -> Iterator[list[Any]]:
+        """Lists of numbers, or of keys with their numbers, in order; an empty list marks the end of a period."""
         left = period.items or 0
         deadline = None if period.seconds is None else time.monotonic() + period.seconds
         ended = False
