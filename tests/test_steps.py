@@ -84,13 +84,13 @@ def settled_steps(keys: int, releases: int) -> np.ndarray:
     for _ in range(releases):
         k.update_many(np.tile(np.arange(keys), 200), rng.normal(0, 1_000, 200 * keys))
         table = k.release()
-    return table["alpha"].to_numpy() / ONE.alpha(0.05, 2, exact=True)
+    return np.array(table["alpha"]) / ONE.alpha(0.05, 2, exact=True)
 
 
 def test_a_settled_step_shrinks_until_noise_is_no_larger_than_jitter() -> None:
     """Noise has a standard deviation of 2√2·s, jitter one of √(s/4f): they are equal at s = 78.
 
-    After twenty releases a step is at most 64 with probability 0.995 (measured): for under 80% of 200 keys, below 1e-40.
+    After twenty releases a step is at most 64 with probability 0.995 (measured): for under 80% of 200, below 1e-40.
     """
     assert np.mean(settled_steps(200, 1) > 78) == 1
     assert np.mean(settled_steps(200, 20) < 78) > 0.8
