@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import dpfrugal as dpf
 from dpfrugal import keyed, keyed_rows
 from dpfrugal.keyed_state import KeyedState
+from dpfrugal.keyed_walk import walk_keys_plainly
 
 ONE = dpf.PureDP(epsilon=1.0)
 NAMES = ["/home", "/search", "/pay"]
@@ -66,6 +67,25 @@ def test_cut_anywhere(cuts: list[int], threads: int) -> None:
     ends = [0, *sorted(cuts), 900]
     batches = [(KEYS[a:b], VALUES[a:b]) for a, b in itertools.pairwise(ends)]
     assert after(batches, threads=threads) == after([(KEYS, VALUES)])
+
+
+@pytest.mark.parametrize("discovered", [True, False])
+def test_a_walk_goes_on_from_the_released_values(discovered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several quantiles, steps of several sizes; the plain walk from what was released is the oracle."""
+    options: dict[str, Any] = {"quantile": [0.9, 0.25, 0.5], "guarantee": ONE, "coin_seed": 11, "decimals": 1}
+    options |= {"discover_keys": dpf.ApproxDP(epsilon=9, delta=0.1)} if discovered else {"keys": NAMES}
+    k = dpf.KeyedDPFrugal1U(**options)
+    for _ in range(4):
+        k.update_many(KEYS, VALUES)
+        k.release()
+    before, steps = k._state.estimates.copy(), k._state.steps
+    assert steps is not None
+    assert before.flags.c_contiguous
+    k.update_many(KEYS, VALUES)
+    clock, codes = np.array([4 * 900]), k._index.codes(KEYS)
+    walk_keys_plainly(before, steps, clock, codes, VALUES, k._state.path)
+    assert k._state.estimates.tolist() == before.tolist()
+    assert k.items == clock[0]
 
 
 @pytest.mark.parametrize("piece", [1, 7, 64, 899])
