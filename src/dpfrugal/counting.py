@@ -10,6 +10,7 @@ serves all types, a float is compared likewise, with the float before ``e``. NaN
 """
 
 import sys
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -23,23 +24,27 @@ BLOCK: Final = 1 << 15
 WORTH_COMPILING: Final = 1 << 30
 
 _compared = 0
+_compiled: dict[np.dtype[Any], Callable[[NDArray[Any], NDArray[Any], NDArray[np.int64]], int]] = {}
 
 
 def count_below(items: NDArray[Any], edges: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
     """How many items lie below each of the sorted edges, and how many are NaN."""
     global _compared
     below, limits = np.zeros(edges.size, dtype=np.int64), limits_of(edges, items.dtype)
-    _compared += items.size * edges.size
-    if "numba" in sys.modules or _compared > WORTH_COMPILING:
+    if items.dtype in _compiled:
+        nans = _compiled[items.dtype](read_only(items), limits, below)
+    elif "numba" in sys.modules or _compared > WORTH_COMPILING:
         with loading(("counting", items.dtype)):
             from dpfrugal.counting_kernel import compare
 
-            nans = int(compare(read_only(items), limits, below))
+            nans = compare(read_only(items), limits, below)
+        _compiled[items.dtype] = compare
     else:
+        _compared += items.size * edges.size
         nans = compare_by_numpy(items, limits, below)
     if items.dtype.kind != "f" and edges.size and edges[0] <= -(2.0**63):
         below[edges <= -(2.0**63)] = 0  # no integer lies below these
-    return below, nans
+    return below, int(nans)
 
 
 def limits_of(edges: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -6,6 +6,8 @@ with every segment. Into a tail of unknown length goes a ladder of few rungs, fo
 its noise to the tail's count.
 """
 
+import bisect
+import itertools
 import math
 from dataclasses import dataclass, field
 from statistics import NormalDist
@@ -110,13 +112,13 @@ class Locate:
             return [between(self.low, self.high, part / 10) for part in range(1, 10)]
         inside = (self.knots.edges > self.low) & (self.knots.edges < self.high)
         gaps = (self.knots.rising()[inside] - self.target.q) / self.knots.error(self.target.q)[inside]
-        belief = np.maximum.accumulate([0.0, *(STANDARD.cdf(gap) for gap in gaps.tolist()), 1.0])
+        belief = list(itertools.accumulate([0.0, *(STANDARD.cdf(gap) for gap in gaps.tolist()), 1.0], max))
         edges = [self.low, *self.knots.edges[inside].tolist(), self.high]
         places = []
         for level in LEVELS:
-            k = int(np.searchsorted(belief[1:-1], level))
-            rise = float(belief[k + 1] - belief[k])
-            places.append(between(edges[k], edges[k + 1], float(level - belief[k]) / rise if rise > 0 else 0.5))
+            k = bisect.bisect_left(belief, level, 1, len(belief) - 1) - 1
+            rise = belief[k + 1] - belief[k]
+            places.append(between(edges[k], edges[k + 1], (level - belief[k]) / rise if rise > 0 else 0.5))
         return places
 
     def absorb(self, cdf: NoisyCdf, agreement: Agreement) -> None:
@@ -180,9 +182,9 @@ class Locate:
     def _estimate(self, cdf: NoisyCdf, inside: "np.ndarray[tuple[int], np.dtype[np.int64]]", shares: Floats) -> float:
         """Set the estimate, by interpolation pooled with that of earlier segments; return the segment's error."""
         edges, inner = cdf.edges[inside], shares[inside]
-        k = int(np.clip(np.searchsorted(inner, self.target.q), 1, inside.size - 1))
+        k = min(max(bisect.bisect_left(inner, self.target.q), 1), inside.size - 1)
         first, last = float(edges[k - 1]), float(edges[k])
-        error = float(cdf.error(self.target.q)[inside[k]])
+        error = cdf.error_at(int(inside[k]), self.target.q)
         mass = max(float(inner[k] - inner[k - 1]), cdf.bin_noise)
         if last == after(first) and stands_out(mass, cdf):  # a number's share is not averaged with its neighbours'
             self.evidence.forget()
