@@ -17,10 +17,10 @@ from typing import Any, Final, cast
 from dpfrugal.errors import PrivacyError
 from dpfrugal.guarantees import Guarantee, Sensitivity
 
-# A call of OpenDP costs as much as drawing twenty numbers, so a few values take theirs from a stock. While a stock is
-# in use, a thread refills it: OpenDP draws without holding up Python.
+# A call of OpenDP costs as much as drawing twenty numbers, so a few values take theirs from a stock. A stock that is in
+# use grows with it, and is refilled by a thread: OpenDP draws without holding up Python.
 FEW: Final = 64
-STOCK: Final = 256
+STOCK: Final = 1024
 # OpenDP's integers end at ±2^63. Larger noise could reach that end, and must do so with the value already added.
 LARGEST_STOCKED: Final = 2.0**40
 
@@ -66,9 +66,10 @@ def drawn(count: int, stock: Stock) -> list[int]:
             stock.numbers.extend(stock.draw([0] * FEW))
         taken = [stock.numbers.pop() for _ in range(count)]
         stock.taken += count
-        wanting = stock.taken > FEW and len(stock.numbers) < STOCK // 2 and stock.refill is None
+        half = min(stock.taken, STOCK) // 2
+        wanting = stock.taken > FEW and len(stock.numbers) < half and stock.refill is None
         if wanting:
-            stock.refill = threading.Thread(target=_refill, args=(stock,), name="dpfrugal-noise")
+            stock.refill = threading.Thread(target=_refill, args=(stock, half), name="dpfrugal-noise")
     if wanting:
         _start(stock)
     return taken
@@ -81,9 +82,9 @@ def _start(stock: Stock) -> None:
         stock.refill = None
 
 
-def _refill(stock: Stock) -> None:
+def _refill(stock: Stock, count: int) -> None:
     try:
-        numbers = stock.draw([0] * (STOCK // 2))
+        numbers = stock.draw([0] * count)
         with _lock:
             stock.numbers.extend(numbers)
     finally:
