@@ -287,6 +287,21 @@ def test_no_noise_is_so_wild_that_it_ends_in_an_error(q: float, epsilon: float) 
             p.release(close=True).intervals(0.95)
 
 
+@pytest.mark.parametrize("q", [0.5, 0.99])
+def test_a_sorted_stream_takes_few_segments(q: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search starts over and over, but no segment has less than 160 items, nor less than 1/48 of all before it."""
+    absorb, segments = LocateRefine.absorb, []
+
+    def counted(machine: LocateRefine, counts: NDArray[np.int64], *, missing: int | None = None) -> None:
+        segments.append(machine.items)
+        absorb(machine, counts, missing=missing)
+
+    monkeypatch.setattr(LocateRefine, "absorb", counted)
+    p = dpf.PrivateQuantile(q, ONE)
+    p.update_many(np.arange(2_000_000.0))
+    assert len(segments) <= 48 + math.log(2_000_000 / 7_680) / math.log(49 / 48) + 1
+
+
 def test_asking_often_costs_little() -> None:
     """A release after every 100 of 100,000 items ends as near as one release at the end: five standard errors."""
     p = dpf.PrivateQuantile(0.5, ONE)

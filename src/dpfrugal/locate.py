@@ -21,6 +21,7 @@ from dpfrugal.places import after, between, logit, roundest
 BELIEVED = 2.5  # standard errors for a bound to be believed
 LOST = 5.0  # standard errors for a contradiction
 SHORTEST = 160  # items in the shortest segment
+LEAST_PART = 1 / 48  # of all items in a segment: a search that starts over and over must not take ever more of them
 HUGE = 2.0**1000  # no edge lies beyond, so that sums and differences of edges stay finite
 SMALLEST = 2.0**-40  # the smallest scale to start from
 MAGNITUDES = tuple(2.0**power for power in range(-35, 66, 5))
@@ -64,16 +65,17 @@ class Locate:
 
     def length(self, total: float, noise_variance: float, bin_variance: float) -> float:
         """Items wanted in the next segment, when counts below the estimate have ``noise_variance``."""
+        shortest = max(SHORTEST, total * LEAST_PART)
         if math.isinf(self.low) and math.isinf(self.high):
-            return max(SHORTEST, 15 * math.sqrt(bin_variance * 10), total / 2)
+            return max(shortest, 15 * math.sqrt(bin_variance * 10), total / 2)
         if self.far_side and self.resolving:
-            return max(SHORTEST, 15 * math.sqrt(bin_variance * 10))
+            return max(shortest, 15 * math.sqrt(bin_variance * 10))
         error, noise = 0.9 * self.target.tail / BELIEVED, 6 * bin_variance
         if not self.far_side:
             error, noise = min(self.mass / 10, error), noise_variance
         variance = self.target.variance
         wanted = (variance + math.sqrt(variance**2 + 4 * error**2 * noise)) / (2 * error**2)
-        return max(SHORTEST, min(max(wanted, self.asked), 3 * total))
+        return max(shortest, min(max(wanted, self.asked), 3 * total))
 
     @property
     def far_side(self) -> int:
