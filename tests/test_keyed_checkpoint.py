@@ -124,6 +124,16 @@ def test_the_budget_is_spent_before_any_noise(tmp_path: Path, monkeypatch: pytes
         make("discovered", ledger=ledger, dataset="clicks")
 
 
+def test_a_person_is_covered_wherever_the_rows_lie(tmp_path: Path) -> None:
+    """Two rows in each of three keys cover any two rows of a person, but not any three: those may be in one key."""
+    ledger = dpf.Ledger(tmp_path / "budget.db", total=ONE, max_items_per_person=3)
+    for items, keys in ((2, 3), (3, 2)):
+        with pytest.raises(dpf.ParameterError, match="protects less"):
+            make("declared", ledger=ledger, dataset="c", max_items_per_person=items, max_keys_per_person=keys)
+    for items, most in ((3, 3), (3, None), (4, 3)):
+        make("declared", ledger=ledger, dataset="c", max_items_per_person=items, max_keys_per_person=most)
+
+
 def test_what_cannot_be_charged_or_saved_is_refused(tmp_path: Path) -> None:
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ZCDP(rho=1.0))
     with pytest.raises(dpf.ParameterError, match="discover_keys"):

@@ -130,7 +130,8 @@ class KeyedDPFrugal1U(Guarded):
                 *(ledger, dataset, guarantee if ledger is None else total_cost(guarantee, discover_keys)),
                 *(() if discover_keys else (self._sensitivity,)),
                 by=type(self).__name__,
-                max_items_per_person=bounds[0] * (bounds[1] or 1),
+                # So many items are covered wherever they lie: all in one key, or each in a key of its own.
+                max_items_per_person=min(bounds[0], bounds[1] or bounds[0]),
             )
         )
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal.accounting import added
 from dpfrugal.errors import ParameterError
 from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee
 from dpfrugal.release import SHOWN_BETA
@@ -24,8 +25,8 @@ def total_cost(guarantee: Guarantee, discover_keys: ApproxDP | None) -> Guarante
         return guarantee
     if isinstance(guarantee, ZCDP):
         raise ParameterError("With discover_keys a ledger takes PureDP or ApproxDP: the cost is one (ε, δ).")
-    delta = discover_keys.delta + (guarantee.delta if isinstance(guarantee, ApproxDP) else 0.0)
-    return ApproxDP(epsilon=guarantee.epsilon + discover_keys.epsilon, delta=delta)
+    delta = added(discover_keys.delta, guarantee.delta if isinstance(guarantee, ApproxDP) else 0.0)
+    return ApproxDP(epsilon=added(guarantee.epsilon, discover_keys.epsilon), delta=delta)
 
 
 @dataclass(frozen=True, kw_only=True)
