@@ -95,8 +95,7 @@ class KeyIndex:
             raise ParameterError(problem)
         if self.size < total:
             raise ParameterError("keys must not declare the same key twice.")
-        if self.kind not in ("strings", "bytes", "objects"):
-            self._table.settle()
+        self._table.settle()
         self._last = None
 
     @property
