@@ -217,6 +217,15 @@ def test_a_release_is_a_table_with_its_claim() -> None:
     assert (k.quantiles, k.guarantee, k.items) == ((0.9, 0.1), dpf.ZCDP(rho=0.5), 53)
 
 
+def test_where_noise_crosses_quantiles_alpha_is_the_largest_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = dpf.KeyedDPFrugal1U([0.5, 0.9], ONE, keys=["x", "y"])._state
+    state = replace(state, steps=np.array([[3, 0], [3, 0]], dtype=np.uint8), widest=8)
+    monkeypatch.setattr(noise, "add_noise_to_many", Tape([4, 5, 0, 5]))
+    values, exponents, _ = state.release(None, ONE, keyed_sensitivity(2, 1, None), None)
+    assert values.tolist() == [[5, 32], [0, 5]]
+    assert exponents.tolist() == [[3, 3], [3, 0]]
+
+
 def test_counts_of_keys_leave_no_trace_in_what_is_shown() -> None:
     shown = []
     for rows in (["x"] * 900, ["y"] * 900):

@@ -130,6 +130,24 @@ def test_several_threads_are_started(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(started) == 3
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_fails_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpfrugal import keyed_kernel
+
+    walk_keys = keyed_kernel.walk_keys
+
+    def failing(*arguments: Any) -> None:
+        if arguments[-2] > 0:
+            raise MemoryError
+        walk_keys(*arguments)
+
+    monkeypatch.setattr(keyed_walk, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(keyed_kernel, "walk_keys", failing)
+    path, starts = Path((0.5,), Grid(0), 5), np.zeros((100, 1), dtype=np.int64)
+    with pytest.raises(RuntimeError, match="thread"):
+        walked(np.zeros(10, dtype=np.int32), np.ones(10), path, starts, None, 0, threads=2)
+
+
 def test_integers_beyond_2_to_the_53_are_compared_exactly() -> None:
     """As floats, the item and the estimate would be the same number."""
     path, starts = Path((0.5,), Grid(0), 1), np.array([[2**60]], dtype=np.int64)

@@ -20,7 +20,14 @@ from dpfrugal.contributions import Contributions
 from dpfrugal.errors import ItemError, ParameterError, ParameterTypeError
 from dpfrugal.frugal import NanPolicy, checked_nan_policy, quantiles_of
 from dpfrugal.grid import Grid
-from dpfrugal.guarantees import ApproxDP, Guarantee, Sensitivity, checked_guarantee, checked_max_items
+from dpfrugal.guarantees import (
+    ApproxDP,
+    Guarantee,
+    Sensitivity,
+    checked_guarantee,
+    checked_max_items,
+    checked_max_keys_per_person,
+)
 from dpfrugal.guard import Guarded
 from dpfrugal.key_discovery import KeyDiscovery, in_order_of_keys
 from dpfrugal.key_index import MOST_KEYS, KeyIndex, NullKeys, checked_null_keys
@@ -54,10 +61,11 @@ class KeyedDPFrugal1U(Guarded):
     many in each of at most so many keys. The number of rows and the release times are public, and so are the declared
     keys, the starts and the steps.
 
-    Rows with a key that was not declared are dropped. ``start`` is one public number, or one for each key. With
+    Rows with a key that was not declared are dropped. ``discover_keys`` declares none, and shows those that enough rows
+    have: that costs its (ε, δ) besides (Theorem 11). ``start`` is one public number, or one for each key. With
     ``adaptive_steps`` the step of a key doubles while its releases move on, and halves when they have arrived; see
     ``steps``. State: 8 bytes per key and quantile; with adaptive steps one more, and the last release, which is
-    public.
+    public. ``update_many`` and ``release`` may be called from several threads.
 
     >>> from dpfrugal import PureDP
     >>> k = KeyedDPFrugal1U(0.5, PureDP(epsilon=1.0), keys=["/home", "/pay"], decimals=1, start=20.0)
@@ -253,19 +261,6 @@ def starts_of(start: float | Sequence[float], grid: Grid, keys: int) -> NDArray[
     if points.size != keys:
         raise ParameterError(f"start must be one number, or one for each of {keys:,} keys; there are {points.size:,}.")
     return points
-
-
-def checked_max_keys_per_person(max_keys_per_person: int | None) -> int | None:
-    """``max_keys_per_person``, if it can be one."""
-    if max_keys_per_person is None:
-        return None
-    if isinstance(max_keys_per_person, bool) or not isinstance(max_keys_per_person, int | np.integer):
-        raise ParameterTypeError(
-            f"max_keys_per_person must be an integer or None, not {type(max_keys_per_person).__name__}."
-        )
-    if not 1 <= max_keys_per_person <= 10**9:
-        raise ParameterError(f"max_keys_per_person must be between 1 and 10**9; {max_keys_per_person} is not.")
-    return int(max_keys_per_person)
 
 
 def checked_threads(threads: int) -> int:

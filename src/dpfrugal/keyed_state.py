@@ -105,14 +105,16 @@ class KeyedState:
             moved = (values - self.anchors[chosen]) * self.path.grid.scale / (1 << exponent)
             steps = steps.copy()
             steps[chosen] = adapted(steps[chosen], moved, usual_noise(guarantee, sensitivity))
-        points, values = _in_order(points, self.path.quantiles), _in_order(values, self.path.quantiles)
-        estimates, anchors = points, values
+        ordered, values = _in_order(points, self.path.quantiles), _in_order(values, self.path.quantiles)
+        crossed = (ordered != points).any(axis=1, keepdims=True)  # then each value may carry the noise of any
+        shown = np.where(crossed, exponent.max(axis=1, keepdims=True, initial=0), exponent)
+        estimates, anchors = ordered, values
         if keys is not None:
             estimates, anchors = self.estimates.copy(), np.array(self.anchors)
-            estimates[keys], anchors[keys] = points, values
+            estimates[keys], anchors[keys] = ordered, values
         return (
             values,
-            exponent,
+            shown,
             replace(
                 self,
                 estimates=estimates,
