@@ -2,7 +2,7 @@
 
 The task: the 0.99-quantile of each key, from an array of keys and one of float64 values. Timed: feeding, and asking for
 every key's quantile. Of this library feeding is timed for each kind of keys, and the release once for each number of
-keys: it draws a noise for each of them, whatever the rows were. Keys are declared, and their index is built, beforehand.
+keys: it draws a noise for each of them, whatever the rows were. Keys are declared, and their index built, beforehand.
 The exact group-bys are not private and keep all rows.
 
     python -m benchmarks.keyed                   # some ten minutes on two cores
