@@ -11,17 +11,23 @@
 from dpfrugal.dataframes import quantiles_by
 from dpfrugal.dp_frugal import DPFrugal1U
 from dpfrugal.errors import (
+    BudgetExceeded,
+    CheckpointError,
+    CheckpointWarning,
     DPFrugalError,
     ItemError,
     ItemTypeError,
+    LedgerError,
     ParameterError,
     ParameterTypeError,
     PrivacyError,
+    ReplayError,
     TableError,
 )
 from dpfrugal.frugal import Frugal1U
 from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
 from dpfrugal.keyed import KeyedDPFrugal1U
+from dpfrugal.ledger import Ledger
 from dpfrugal.quantile import PrivateQuantile
 from dpfrugal.release import Release, SegmentRelease, WalkRelease
 from dpfrugal.version import __version__
@@ -29,6 +35,9 @@ from dpfrugal.version import __version__
 __all__ = [
     "ZCDP",
     "ApproxDP",
+    "BudgetExceeded",
+    "CheckpointError",
+    "CheckpointWarning",
     "DPFrugal1U",
     "DPFrugalError",
     "Frugal1U",
@@ -36,12 +45,15 @@ __all__ = [
     "ItemError",
     "ItemTypeError",
     "KeyedDPFrugal1U",
+    "Ledger",
+    "LedgerError",
     "ParameterError",
     "ParameterTypeError",
     "PrivacyError",
     "PrivateQuantile",
     "PureDP",
     "Release",
+    "ReplayError",
     "SegmentRelease",
     "Sensitivity",
     "TableError",

@@ -20,7 +20,7 @@ ACCEPTED = "a DataFrame of pandas or polars, a relation of DuckDB, an Arrow tabl
 def quantiles_by(
     data: Any,
     column: str,
-    quantile: float | Sequence[float],
+    quantiles: float | Sequence[float],
     guarantee: Guarantee,
     *,
     by: str,
@@ -33,7 +33,7 @@ def quantiles_by(
     ``start`` and ``max_items_per_person`` often are. ``person`` names a column of ids, by which the bounds per person
     are enforced. The data are read in batches, as Arrow; in the order they are in, which must not carry a trend.
     """
-    estimator = KeyedDPFrugal1U(quantile, guarantee, **options)
+    estimator = KeyedDPFrugal1U(quantiles, guarantee, **options)
     names = {"column": column, "by": by} | ({} if person is None else {"person": person})
     for parameter, name in names.items():
         if not isinstance(name, str):

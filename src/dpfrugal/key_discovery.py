@@ -98,6 +98,16 @@ class KeyDiscovery:
         """Go back to these counts: what was counted since belongs to a refused batch."""
         self._counts = np.concatenate([counts, np.zeros(self._public.size - counts.size, dtype=np.int64)])
 
+    def shown(self) -> NDArray[np.bool_]:
+        """Of every code, whether its key is public; for a checkpoint."""
+        return self._public
+
+    def restore(self, counts: NDArray[np.int64], shown: NDArray[np.bool_]) -> None:
+        """Go on from a checkpoint."""
+        if counts.dtype != np.int64 or shown.dtype != np.bool_ or counts.shape != shown.shape or counts.ndim != 1:
+            raise ValueError("not the counts of a discovery")
+        self._counts, self._public = counts, shown
+
     def found(self) -> NDArray[np.int64]:
         """Codes of keys that pass now, with fresh noise: call it once per release, then ``settle``."""
         candidates = np.flatnonzero((self._counts > 0) & ~self._public)

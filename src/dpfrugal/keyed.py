@@ -10,12 +10,14 @@ with a hundred rows as for one with a million.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal import coins
+from dpfrugal.account import Account
+from dpfrugal.checkpoint import Contents
 from dpfrugal.contributions import Contributions
 from dpfrugal.errors import ItemError, ParameterError, ParameterTypeError
 from dpfrugal.frugal import NanPolicy, checked_nan_policy, quantiles_of
@@ -31,10 +33,11 @@ from dpfrugal.guarantees import (
 from dpfrugal.guard import Guarded
 from dpfrugal.key_discovery import KeyDiscovery, in_order_of_keys
 from dpfrugal.key_index import MOST_KEYS, KeyIndex, NullKeys, checked_null_keys
-from dpfrugal.keyed_release import KeyedClaim, table_of
+from dpfrugal.keyed_release import KeyedClaim, table_of, total_cost
 from dpfrugal.keyed_rows import PIECE, UNEVEN, Keys, KnownCodes, pieces, sized
 from dpfrugal.keyed_state import KeyedState
 from dpfrugal.keyed_walk import is_small
+from dpfrugal.ledger import Ledger
 from dpfrugal.noise import Progress
 from dpfrugal.release import SHOWN_BETA
 from dpfrugal.walk import Path
@@ -92,8 +95,9 @@ class KeyedDPFrugal1U(Guarded):
         null_keys: NullKeys = "raise",
         threads: int = 1,
         coin_seed: int | None = None,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
     ) -> None:
-        super().__init__()
         self._guarantee = checked_guarantee(guarantee)
         self._max_items_per_person = checked_max_items(max_items_per_person)
         self._max_keys_per_person = checked_max_keys_per_person(max_keys_per_person)
@@ -121,6 +125,15 @@ class KeyedDPFrugal1U(Guarded):
         self._state = KeyedState.at(starts, path, adaptive_steps)
         self._contributions: Contributions | None = None
         self._last: Any = None
+        super().__init__(
+            Account.opened(
+                *(ledger, dataset, guarantee if ledger is None else total_cost(guarantee, discover_keys)),
+                *(() if discover_keys else (self._sensitivity,)),
+                by=type(self).__name__,
+                # So many items are covered wherever they lie: all in one key, or each in a key of its own.
+                max_items_per_person=min(bounds[0], bounds[1] or bounds[0]),
+            )
+        )
 
     @property
     def quantiles(self) -> tuple[float, ...]:
@@ -228,6 +241,7 @@ class KeyedDPFrugal1U(Guarded):
 
     def _fresh_release(self, progress: Progress | None) -> Any:
         """Theorem 10 rests on this: noise for every public key, whether or not it has had rows, then re-anchor."""
+        self._account.before_noise()
         keys, public = self._index.keys, None
         if self._discovery is not None:
             found = self._discovery.found()
@@ -247,6 +261,25 @@ class KeyedDPFrugal1U(Guarded):
             self._discovery.settle(found)
         self._state = state  # re-anchor
         return table
+
+    def _contents(self) -> Contents:
+        from dpfrugal.keyed_checkpoint import contents_of
+
+        return contents_of(self)
+
+    @classmethod
+    def _of_contents(cls, contents: Contents) -> Self:
+        from dpfrugal.keyed_checkpoint import estimator_of
+
+        estimator: Self = estimator_of(cls, contents)
+        return estimator
+
+    def _forget(self) -> None:
+        from dpfrugal.keyed_checkpoint import forgotten
+
+        self._state = forgotten(self._state)
+        if self._discovery is not None:
+            self._discovery.settle(np.empty(0, dtype=np.int64))
 
     def __repr__(self) -> str:
         shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)

@@ -9,11 +9,13 @@ from what is left. Worked number: at q = 0.5 and ε = 1, locating takes 300 to 8
 import math
 from dataclasses import dataclass, field
 from statistics import NormalDist
+from typing import Any
 
 from dpfrugal.evidence import Agreement, Target
 from dpfrugal.locate import HUGE, Locate
 from dpfrugal.noisy_cdf import NoisyCdf
 from dpfrugal.places import after
+from dpfrugal.records import packed, unpacked
 from dpfrugal.refine import Refine, settled_length
 
 
@@ -38,12 +40,15 @@ class Atom:
     def confirmed(self, cdf: NoisyCdf, kept: float) -> bool:
         """Whether all segments together still agree, of which ``kept`` is remembered."""
         i = cdf.index(self.estimate)
-        weight = 1 / float(cdf.error(self.target.q)[i : i + 2].max()) ** 2
+        weight = 1 / max(cdf.error_at(i, self.target.q), cdf.error_at(i + 1, self.target.q)) ** 2
         self.weight = kept * self.weight + weight
         self.below = kept * self.below + weight * float(cdf.share[i] - self.target.q)
         self.upto = kept * self.upto + weight * float(cdf.share[i + 1] - self.target.q)
         slack = 4 * math.sqrt(self.weight)
         return self.below <= slack and self.upto >= -slack
+
+
+STAGES: tuple[type[Locate | Refine | Atom], ...] = (Locate, Refine, Atom)
 
 
 @dataclass
@@ -58,6 +63,18 @@ class Search:
 
     def __post_init__(self) -> None:
         self.stage: Locate | Refine | Atom = Locate(self.target, self.start, self.start)
+
+    def to_state(self) -> dict[str, Any]:
+        """For a checkpoint: all that was learned."""
+        return {"search": packed(self), "kind": type(self.stage).__name__, "stage": packed(self.stage)}
+
+    @classmethod
+    def of_state(cls, state: Any) -> "Search":
+        """The search that ``to_state`` was taken of."""
+        search = unpacked(cls, state["search"])
+        search.stage = unpacked({kind.__name__: kind for kind in STAGES}[state["kind"]], state["stage"])
+        search.edges(), search.interval(0.95)  # what cannot go on is refused now
+        return search
 
     def edges(self) -> list[float]:
         """The edges wanted for the next segment."""
@@ -87,7 +104,8 @@ class Search:
             else:
                 self.agreement.note(0.0)
             return
-        stage.evidence.fade(kept)
+        if kept < 1.0:
+            stage.evidence.fade(kept)
         stage.absorb(cdf, self.agreement)
         if stage.atom:
             self.stage = Atom(self.target, stage.low if isinstance(stage, Locate) else stage.number)

@@ -1,22 +1,23 @@
 """``dpfrugal watch --by``: lines of a key and a number, and a release of every key per period."""
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 if TYPE_CHECKING:
-    from dpfrugal.cli.watch import Period
+    from dpfrugal.cli.arrivals import Period
+    from dpfrugal.cli.restart import Restart
     from dpfrugal.guarantees import Guarantee
+    from dpfrugal.ledger import Ledger
 
 
 def watch_by(
     period: "Period",
+    restart: "Restart",
     quantiles: list[float],
     guarantee: "Guarantee",
     *,
+    dataset: str | None,
     keys: Path | None,
     as_json: bool,
     **options: Any,
@@ -30,20 +31,23 @@ def watch_by(
     from dpfrugal.lines import KeyedLineParser
 
     declared = None if keys is None else declared_keys(keys, "key", pa.string())
-    omits = options["nan_policy"] == "omit"
-    # A line that is no key and number has neither; it is refused by the parser where it is not omitted.
-    estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=declared, null_keys="drop", **options)
+
+    def make(ledger: "Ledger | None", dataset: str | None) -> KeyedDPFrugal1U:
+        # A line that is no key and number has neither; it is refused by the parser where it is not omitted.
+        return KeyedDPFrugal1U(
+            quantiles, guarantee, keys=declared, null_keys="drop", ledger=ledger, dataset=dataset, **options
+        )
 
     def take(rows: list[tuple[str | None, float]]) -> None:
         names, numbers = zip(*rows, strict=True)
         estimator.update_many(pa.array(names, pa.string()), list(numbers))
 
-    def show(release: Any) -> None:
-        for line in _lines(release, estimator.items, len(quantiles), options["decimals"], as_json=as_json):
-            typer.echo(line)
-        sys.stdout.flush()
+    def lines(release: Any) -> list[str]:
+        return _lines(release, estimator.items, len(quantiles), options["decimals"], as_json=as_json)
 
-    follow(period, KeyedLineParser(omit_bad=omits), estimator, take, show, lambda: show(estimator.release()))
+    estimator = restart.estimator(make, dataset)
+    parser = KeyedLineParser(omit_bad=options["nan_policy"] == "omit")
+    follow(period, restart, parser, estimator, take, lines, estimator.release)
 
 
 def _lines(release: Any, items: int, quantiles: int, decimals: int, *, as_json: bool) -> list[str]:

@@ -10,6 +10,7 @@ from dpfrugal.errors import ParameterError
 
 if TYPE_CHECKING:
     from dpfrugal.guarantees import ApproxDP, Guarantee
+    from dpfrugal.ledger import Ledger
 
 
 class Algorithm(StrEnum):
@@ -49,7 +50,7 @@ class Output(StrEnum):
     PARQUET = "parquet"
 
 
-PRIVACY, ESTIMATOR, KEYS = "Guarantee", "Estimator", "A quantile per key"
+PRIVACY, ESTIMATOR, KEYS, BUDGET = "Guarantee", "Estimator", "A quantile per key", "Budget"
 
 Quantiles = Annotated[
     list[float],
@@ -83,6 +84,13 @@ AlgorithmOption = Annotated[
 NanPolicyOption = Annotated[
     NanPolicyChoice,
     typer.Option("--nan-policy", help="Refuse NaN and null items, or count them unmoved.", rich_help_panel=ESTIMATOR),
+]
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="Spend the guarantee in this ledger (see dpfrugal ledger).", rich_help_panel=BUDGET),
+]
+DatasetOption = Annotated[
+    str | None, typer.Option("--dataset", help="The dataset that is spent on.", rich_help_panel=BUDGET)
 ]
 Keys = Annotated[
     Path | None,
@@ -149,3 +157,12 @@ def guarantee_from(
     if delta is None:
         return PureDP(epsilon=epsilon)
     return ApproxDP(epsilon=epsilon, delta=delta, calibration=calibration.value)
+
+
+def ledger_from(file: Path | None, dataset: str | None) -> "Ledger | None":
+    """--ledger and --dataset: both or none."""
+    from dpfrugal.ledger import Ledger
+
+    if (file is None) != (dataset is None):
+        raise ParameterError("--ledger and --dataset belong together: the file, and the name of what is spent on.")
+    return None if file is None else Ledger(file)

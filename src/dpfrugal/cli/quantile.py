@@ -40,6 +40,8 @@ def quantile(
     file_format: Annotated[
         FormatChoice | None, typer.Option("--format", help="Default: by content, then by name.")
     ] = None,
+    ledger_file: o.LedgerOption = None,
+    dataset: o.DatasetOption = None,
     as_json: o.Json = False,
     by: Annotated[
         str | None, typer.Option(help="A column of keys: a quantile for each of them.", rich_help_panel=o.KEYS)
@@ -101,14 +103,17 @@ def quantile(
             max_keys_per_person=max_keys_per_person,
             nan_policy=nan_policy.value,
             null_keys=null_keys.value,
+            ledger=o.ledger_from(ledger_file, dataset),
+            dataset=dataset,
         )
         return
     if keys or discover_keys or person or max_keys_per_person or output or to or rounds != 1:
         raise ParameterError("--keys, --discover-keys, --person, --rounds, --output and --to are for --by.")
     from dpfrugal.cli.estimator import estimator_from, last_release, shown_values
-    from dpfrugal.cli.terminal import explain, progress
+    from dpfrugal.cli.terminal import explain, explain_ledger, progress
     from dpfrugal.columns import read_ahead
 
+    ledger = o.ledger_from(ledger_file, dataset)
     estimator = estimator_from(
         algorithm,
         quantiles,
@@ -117,6 +122,8 @@ def quantile(
         decimals=decimals,
         start=start,
         nan_policy=nan_policy,
+        ledger=ledger,
+        dataset=dataset,
     )
     items = _items(file, column, file_format, omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
     with progress(items.name, items.total, items.unit) as made:
@@ -132,6 +139,8 @@ def quantile(
         for q, value in zip(release.quantiles, shown_values(release, algorithm, decimals), strict=True):
             typer.echo(f"{q:g}\t{value}")
     explain(release, start)
+    if ledger is not None and dataset is not None:
+        explain_ledger(ledger, dataset)
 
 
 def _items(file: str, column: str | None, file_format: FormatChoice | None, *, omit_bad: bool) -> "Column":
