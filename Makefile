@@ -58,6 +58,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.parquet
 	$(MAKE) $(PEERS)
 	$(BIN)/python -m benchmarks.compare
+	$(BIN)/python -m benchmarks.keyed
 
 # The tables of docs/accuracy.md; about ten minutes on two cores.
 accuracy: $(PEERS)

@@ -1,5 +1,7 @@
 """Five-line recipes for the data frames people use, and what is refused."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -11,6 +13,7 @@ import pytest
 
 import dpfrugal as dpf
 
+GUIDE = (Path(__file__).parent.parent / "docs" / "keys.md").read_text(encoding="utf-8")
 ROWS = 60_000
 CARRIERS = ["AA", "UA", "DL"]
 _order = np.random.default_rng(4).permutation(ROWS)
@@ -86,6 +89,13 @@ def test_persons_and_discovery() -> None:
     assert table["key"].to_pylist() == sorted(np.repeat(CARRIERS, 2).tolist())
     assert table.schema.metadata[b"total"].decode() == "ε=2, δ=1e-06"
     assert "≤ 5 items" in table.schema.metadata[b"unit"].decode()
+
+
+@pytest.mark.parametrize("recipe", re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL))
+def test_recipes_run_in_five_lines(recipe: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(recipe, "docs/keys.md", "exec"), {})  # noqa: S102 - it is ours
+    assert "DL" in capsys.readouterr().out
+    assert len(recipe.splitlines()) <= 5
 
 
 def options(**others: Any) -> dict[str, Any]:

@@ -81,7 +81,8 @@ class KeyedState:
         if is_small(end):
             walk_keys_plainly(self.estimates, steps, self.clock, codes, values, self.path)
             return
-        reach = self.farthest + self.widest * (end - self.released_at)
+        # A key that is not public yet has come one grid unit a row since the beginning.
+        reach = self.farthest + max(end, self.widest * (end - self.released_at))
         items, scale = comparable(values, self.path, reach)
         advance_keys(self.estimates, steps, self.clock, codes, items, scale, self.path, threads)
 
