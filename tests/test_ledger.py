@@ -119,8 +119,10 @@ def test_weaker_protection_than_promised_is_refused(path: Path) -> None:
 
 def test_totals_change_only_aloud_and_never_below_what_is_spent(path: Path, ledger: dpf.Ledger) -> None:
     ledger.spend("clicks", dpf.PureDP(epsilon=2.0))
-    with pytest.raises(dpf.LedgerError, match="change_total"):
-        dpf.Ledger(path, total=dpf.PureDP(epsilon=4.0)).spend("clicks", ONE)
+    others: list[Any] = [{"total": dpf.PureDP(epsilon=4.0)}, {"max_items_per_person": 2}, {"adaptive": True}]
+    for other in others:
+        with pytest.raises(dpf.LedgerError, match="change_total"):
+            dpf.Ledger(path, **({"total": dpf.PureDP(epsilon=3.0)} | other)).spend("clicks", ONE)
     with pytest.raises(dpf.LedgerError, match="another promise"):
         ledger.open("clicks", dpf.PureDP(epsilon=4.0))
     with pytest.raises(dpf.LedgerError, match="smaller than what is spent"):
