@@ -399,7 +399,12 @@ def test_the_command_line_keeps_the_books(tmp_path: Path) -> None:
     assert entry["by"] == "PrivateQuantile"
     assert entry["generation"] > 0
     assert "PrivateQuantile" in told("history", path)
-    for bad, said in [(["--epsilon", 1, "--change"], "smaller than what is spent"), ([], "A guarantee is needed")]:
+    for bad, said in [
+        (["--epsilon", 1, "--change"], "smaller than what is spent"),
+        (["--epsilon", 5, "--change", "--adaptive"], "nothing else"),
+        (["--epsilon", 1, "--spent-by", "me", "--change"], "about a total"),
+        ([], "A guarantee is needed"),
+    ]:
         with pytest.raises(dpf.DPFrugalError, match=said):
             told("add", path, "clicks", *bad)
     told("add", path, "clicks", "--epsilon", 5, "--change")
