@@ -119,8 +119,10 @@ def test_weaker_protection_than_promised_is_refused(path: Path) -> None:
 
 def test_totals_change_only_aloud_and_never_below_what_is_spent(path: Path, ledger: dpf.Ledger) -> None:
     ledger.spend("clicks", dpf.PureDP(epsilon=2.0))
-    with pytest.raises(dpf.LedgerError, match="change_total"):
-        dpf.Ledger(path, total=dpf.PureDP(epsilon=4.0)).spend("clicks", ONE)
+    others: list[Any] = [{"total": dpf.PureDP(epsilon=4.0)}, {"max_items_per_person": 2}, {"adaptive": True}]
+    for other in others:
+        with pytest.raises(dpf.LedgerError, match="change_total"):
+            dpf.Ledger(path, **({"total": dpf.PureDP(epsilon=3.0)} | other)).spend("clicks", ONE)
     with pytest.raises(dpf.LedgerError, match="another promise"):
         ledger.open("clicks", dpf.PureDP(epsilon=4.0))
     with pytest.raises(dpf.LedgerError, match="smaller than what is spent"):
@@ -397,7 +399,12 @@ def test_the_command_line_keeps_the_books(tmp_path: Path) -> None:
     assert entry["by"] == "PrivateQuantile"
     assert entry["generation"] > 0
     assert "PrivateQuantile" in told("history", path)
-    for bad, said in [(["--epsilon", 1, "--change"], "smaller than what is spent"), ([], "A guarantee is needed")]:
+    for bad, said in [
+        (["--epsilon", 1, "--change"], "smaller than what is spent"),
+        (["--epsilon", 5, "--change", "--adaptive"], "nothing else"),
+        (["--epsilon", 1, "--spent-by", "me", "--change"], "about a total"),
+        ([], "A guarantee is needed"),
+    ]:
         with pytest.raises(dpf.DPFrugalError, match=said):
             told("add", path, "clicks", *bad)
     told("add", path, "clicks", "--epsilon", 5, "--change")
