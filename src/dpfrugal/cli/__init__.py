@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from dpfrugal.cli.audit import audit
 from dpfrugal.cli.demo import demo
 from dpfrugal.cli.plan import plan
 from dpfrugal.cli.quantile import quantile
@@ -31,6 +32,7 @@ app = typer.Typer(
 app.command()(quantile)
 app.command()(watch)
 app.command()(plan)
+app.command()(audit)
 app.command()(demo)
 
 
