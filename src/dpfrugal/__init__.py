@@ -10,16 +10,22 @@
 
 from dpfrugal.dp_frugal import DPFrugal1U
 from dpfrugal.errors import (
+    BudgetExceeded,
+    CheckpointError,
+    CheckpointWarning,
     DPFrugalError,
     ItemError,
     ItemTypeError,
+    LedgerError,
     ParameterError,
     ParameterTypeError,
     PrivacyError,
+    ReplayError,
     TableError,
 )
 from dpfrugal.frugal import Frugal1U
 from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
+from dpfrugal.ledger import Ledger
 from dpfrugal.quantile import PrivateQuantile
 from dpfrugal.release import Release, SegmentRelease, WalkRelease
 from dpfrugal.version import __version__
@@ -27,18 +33,24 @@ from dpfrugal.version import __version__
 __all__ = [
     "ZCDP",
     "ApproxDP",
+    "BudgetExceeded",
+    "CheckpointError",
+    "CheckpointWarning",
     "DPFrugal1U",
     "DPFrugalError",
     "Frugal1U",
     "Guarantee",
     "ItemError",
     "ItemTypeError",
+    "Ledger",
+    "LedgerError",
     "ParameterError",
     "ParameterTypeError",
     "PrivacyError",
     "PrivateQuantile",
     "PureDP",
     "Release",
+    "ReplayError",
     "SegmentRelease",
     "Sensitivity",
     "TableError",

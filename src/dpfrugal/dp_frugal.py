@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from dpfrugal import guard, noise
+from dpfrugal.account import Account
 from dpfrugal.frugal import Frugal1U, NanPolicy
 from dpfrugal.grid import LARGEST_ESTIMATE
 from dpfrugal.guarantees import Guarantee, Sensitivity, checked_guarantee, checked_max_items
 from dpfrugal.guard import Guarded
+from dpfrugal.ledger import Ledger
 from dpfrugal.release import WalkRelease
 
 
@@ -35,7 +37,7 @@ class DPFrugal1U(Guarded):
     The guarantee (Theorem 4) is for neighbours that differ by one replaced item, or by the at most
     ``max_items_per_person`` items of one person. The number of items and the release times are public.
     The start is a public constant: never derive it from the items. Several quantiles share the budget: the
-    guarantee covers all of them together.
+    guarantee covers all of them together. With a ``ledger`` it is spent on ``dataset``, once, before the first release.
 
     ``update``, ``update_many`` and ``release`` may be called from several threads.
 
@@ -59,13 +61,21 @@ class DPFrugal1U(Guarded):
         max_items_per_person: int = 1,
         nan_policy: NanPolicy = "raise",
         coin_seed: int | None = None,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
     ) -> None:
-        super().__init__()
         self._guarantee = checked_guarantee(guarantee)
         self._max_items_per_person = checked_max_items(max_items_per_person)
         self._walk = Frugal1U(quantile, decimals=decimals, start=start, nan_policy=nan_policy, coin_seed=coin_seed)
         self._sensitivity = sensitivity_of(len(self.quantiles), self._max_items_per_person)
         guarantee.noise_scale(self._sensitivity)  # what cannot be calibrated is refused here, not at the release
+        super().__init__(
+            Account.opened(
+                *(ledger, dataset, guarantee, self._sensitivity),
+                by=type(self).__name__,
+                max_items_per_person=self._max_items_per_person,
+            )
+        )
         self._last: WalkRelease | None = None
 
     @property
@@ -105,6 +115,7 @@ class DPFrugal1U(Guarded):
     def _fresh_release(self) -> WalkRelease:
         walk = self._walk
         raw = [int(point) for point in walk._settled()]
+        self._account.before_noise()
         noisy = [_on_grid(point) for point in noise.add_noise(raw, self._guarantee, self._sensitivity)]
         points = _in_order(noisy, self.quantiles)
         walk._estimates = np.array(points, dtype=np.int64)  # re-anchor: Theorem 4 rests on this line

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from dpfrugal.account import Account
 from dpfrugal.errors import PrivacyError
 
 forks = 0
@@ -26,9 +27,10 @@ if hasattr(os, "register_at_fork"):
 
 
 class Guarded:
-    """What every private estimator inherits."""
+    """What every private estimator inherits. Before it takes noise it must call ``self._account.before_noise()``."""
 
-    def __init__(self) -> None:
+    def __init__(self, account: Account) -> None:
+        self._account = account
         self._lock = threading.Lock()
         self._owner: int | None = None
         self._forks = forks

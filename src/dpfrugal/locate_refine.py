@@ -141,6 +141,11 @@ class LocateRefine:
                 self._searches[k] = Search(search.target, search.start, search.half_life)
 
     @property
+    def sensitivities(self) -> tuple[Sensitivity, Sensitivity]:
+        """What a neighbour may move in the segment that holds it: a histogram, or one number."""
+        return self._histogram, self._number
+
+    @property
     def estimates(self) -> tuple[float, ...]:
         """One number per quantile, in their order; a larger quantile never has a smaller estimate."""
         return self._monotone([search.estimate for search in self._searches])

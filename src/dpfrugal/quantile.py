@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal import guard
+from dpfrugal.account import Account
 from dpfrugal.errors import ItemError
 from dpfrugal.frugal import NanPolicy, admitted, checked_nan_policy, quantiles_of
 from dpfrugal.guarantees import Guarantee, checked_guarantee, checked_max_items
 from dpfrugal.guard import Guarded
 from dpfrugal.items import Chunk, chunks
+from dpfrugal.ledger import Ledger
 from dpfrugal.locate_refine import LocateRefine
 from dpfrugal.release import SegmentRelease
 
@@ -35,7 +37,8 @@ class PrivateQuantile(Guarded):
     The guarantee (Theorem 9) is for neighbours that differ by one replaced item, or by the at most
     ``max_items_per_person`` items of one person. ``start`` and ``expected_items`` are public hints, never needed;
     ``half_life``, in items, makes it follow a moving quantile. ``release`` costs nothing, as often as it is asked.
-    It may be used from several threads.
+    With a ``ledger`` the guarantee is spent on ``dataset``, once, before the first segment takes noise. It may be used
+    from several threads.
 
     >>> import numpy as np
     >>> from dpfrugal import PureDP
@@ -56,8 +59,9 @@ class PrivateQuantile(Guarded):
         expected_items: int | None = None,
         half_life: float | None = None,
         nan_policy: NanPolicy = "raise",
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
     ) -> None:
-        super().__init__()
         self._quantiles = quantiles_of(quantile)
         self._guarantee = checked_guarantee(guarantee)
         self._max_items_per_person = checked_max_items(max_items_per_person)
@@ -69,6 +73,13 @@ class PrivateQuantile(Guarded):
             start=start,
             expected_items=expected_items,
             half_life=half_life,
+        )
+        super().__init__(
+            Account.opened(
+                *(ledger, dataset, guarantee, *self._machine.sensitivities),
+                by=type(self).__name__,
+                max_items_per_person=self._max_items_per_person,
+            )
         )
         self._counts = self._empty_counts(self._machine)
         self._filled = 0  # items in the open segment
@@ -175,6 +186,7 @@ class PrivateQuantile(Guarded):
         On a copy: whatever interrupts it leaves either everything as it was, and the noise unseen, or nothing raw.
         """
         machine = copy.deepcopy(self._machine)
+        self._account.before_noise()
         _absorb(machine, counts, self._nan_policy)
         empty = self._empty_counts(machine)
         # No interrupt can come between these stores.
@@ -202,6 +214,7 @@ class PrivateQuantile(Guarded):
                 if filled >= machine.segment_length:
                     if machine is self._machine:
                         machine = copy.deepcopy(machine)
+                    self._account.before_noise()
                     _absorb(machine, counts, self._nan_policy)
                     counts, filled = self._empty_counts(machine), 0
         # No interrupt can come between these stores.

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from dpfrugal.cli.audit import audit
+from dpfrugal.cli import ledger
 from dpfrugal.cli.demo import demo
 from dpfrugal.cli.plan import plan
 from dpfrugal.cli.quantile import quantile
@@ -34,6 +35,7 @@ app.command()(watch)
 app.command()(plan)
 app.command()(audit)
 app.command()(demo)
+app.add_typer(ledger.app, name="ledger")
 
 
 def _show_version(wanted: bool) -> None:
