@@ -25,6 +25,7 @@ from dpfrugal.errors import (
 )
 from dpfrugal.frugal import Frugal1U
 from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
+from dpfrugal.keyed import KeyedDPFrugal1U
 from dpfrugal.ledger import Ledger
 from dpfrugal.quantile import PrivateQuantile
 from dpfrugal.release import Release, SegmentRelease, WalkRelease
@@ -42,6 +43,7 @@ __all__ = [
     "Guarantee",
     "ItemError",
     "ItemTypeError",
+    "KeyedDPFrugal1U",
     "Ledger",
     "LedgerError",
     "ParameterError",

@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
-from dpfrugal.cli.audit import audit
 from dpfrugal.cli import ledger
+from dpfrugal.cli.audit import audit
 from dpfrugal.cli.demo import demo
 from dpfrugal.cli.plan import plan
 from dpfrugal.cli.quantile import quantile
