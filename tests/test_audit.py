@@ -49,7 +49,7 @@ def test_the_walk_passes(guarantee: Guarantee, seen: float) -> None:
     assert str(found).startswith("PASS")
 
 
-@pytest.mark.parametrize("name", ["first-item", "no-re-anchoring", "quiet-walk", "skipped-coins"])
+@pytest.mark.parametrize("name", ["first-item", "no-re-anchoring", "quiet-walk", "skipped-coins", "per-key-coins"])
 def test_a_broken_walk_fails(name: str) -> None:
     found = failing(name, ONE, runs=5_000, looks=(60, 300, 1_000))
     assert not found.passed

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpfrugal.audit.cases import segment_cases, walk_cases
+from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
 from dpfrugal.audit.search import Case
 from dpfrugal.dp_frugal import DPFrugal1U, sensitivity_of
 from dpfrugal.guarantees import ZCDP, Guarantee, PureDP, Sensitivity
@@ -57,6 +57,25 @@ class SkipsMissing(DPFrugal1U):
         super().update_many([item for item in items if not math.isnan(item)])
 
 
+class PerKeyCoins:
+    """One walk per key, each with coins of its own: a row that changes its key moves all later coins of both."""
+
+    def __init__(self, quantile: float, guarantee: Guarantee, *, keys: list[str], **options: Any) -> None:
+        self._walks = {key: DPFrugal1U(quantile, guarantee, **options) for key in keys}
+
+    def update_many(self, keys: list[str], values: list[float]) -> None:
+        """Each row to the walk of its key."""
+        for key, value in zip(keys, values, strict=True):
+            if key in self._walks:
+                self._walks[key].update(value)
+
+    def release(self) -> Any:
+        """A table, as the keyed estimator's."""
+        import pyarrow as pa
+
+        return pa.table({"value": [walk._fresh_release().value for walk in self._walks.values()]})
+
+
 class QuietSegments(PrivateQuantile):
     """Adds noise at half its scale."""
 
@@ -101,6 +120,7 @@ BROKEN: dict[str, Callable[[], list[Case]]] = {
     "no-re-anchoring": lambda: walk_cases(WithoutReAnchoring),
     "quiet-walk": lambda: walk_cases(QuietWalk),
     "skipped-coins": lambda: walk_cases(SkipsMissing),
+    "per-key-coins": lambda: keyed_cases(PerKeyCoins),
     "quiet-segments": lambda: segment_cases(QuietSegments),
     "counted-twice": lambda: segment_cases(CountsTwice),
     "raw-edges": lambda: segment_cases(EdgesFromRawCounts),

@@ -6,10 +6,12 @@ from typing import Any
 from dpfrugal.audit.search import Case, Numbers, Periods
 from dpfrugal.dp_frugal import DPFrugal1U
 from dpfrugal.guarantees import Guarantee
+from dpfrugal.keyed import KeyedDPFrugal1U
 from dpfrugal.quantile import PrivateQuantile
 
 FAR_BELOW, FAR_ABOVE = -1e6, 1e6
 COIN_SEEDS = (0, 1, 2)
+KEYS = ("a", "b")
 MOST_NUMBERS = 64
 
 Make = Callable[..., Any]
@@ -28,6 +30,25 @@ def _walk(make: Make, quantile: float, coin_seed: int) -> Callable[[Guarantee, P
         for items in periods:
             estimator.update_many(items)
             numbers.append(estimator.release().values)
+        return numbers
+
+    return run
+
+
+def keyed_cases(make: Make = KeyedDPFrugal1U) -> list[Case]:
+    """The walk of two keys: a replaced row may change its value, its key, or have one that nobody declared."""
+    values = (FAR_BELOW, FAR_ABOVE)
+    rows = (*((key, value) for key in KEYS for value in values), (KEYS[0], float("nan")), ("undeclared", FAR_ABOVE))
+    return [Case(f"q=0.5, two keys, coin_seed={seed}", _keyed(make, seed), rows, longest=16) for seed in COIN_SEEDS[:2]]
+
+
+def _keyed(make: Make, coin_seed: int) -> Callable[[Guarantee, Periods], Numbers]:
+    def run(guarantee: Guarantee, periods: Periods) -> Numbers:
+        estimator = make(0.5, guarantee, keys=list(KEYS), nan_policy="omit", coin_seed=coin_seed)
+        numbers = []
+        for rows in periods:
+            estimator.update_many([key for key, _ in rows], [value for _, value in rows])
+            numbers.append(estimator.release()["value"].to_pylist())
         return numbers
 
     return run

@@ -1,6 +1,7 @@
 """``dpfrugal audit``: tries to break the promise of an estimator, and says how far it came."""
 
 import json
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ from dpfrugal.cli import options as o
 from dpfrugal.errors import ParameterError
 
 if TYPE_CHECKING:
-    from dpfrugal.audit import Audit
+    from dpfrugal.audit import Audit, Case
 
 FAILED = 1
 ROWS, WIDTH = 12, 28  # of the distributions in text
@@ -21,6 +22,7 @@ class Audited(StrEnum):
     """The estimators that can be audited."""
 
     DP_FRUGAL_1U = "dp-frugal-1u"
+    KEYED = "keyed"
     PRIVATE_QUANTILE = "private-quantile"
 
 
@@ -31,6 +33,7 @@ class Broken(StrEnum):
     NO_RE_ANCHORING = "no-re-anchoring"
     QUIET_WALK = "quiet-walk"
     SKIPPED_COINS = "skipped-coins"
+    PER_KEY_COINS = "per-key-coins"
     QUIET_SEGMENTS = "quiet-segments"
     COUNTED_TWICE = "counted-twice"
     RAW_EDGES = "raw-edges"
@@ -66,7 +69,7 @@ def audit(
     """
     from dpfrugal.audit import audit as run_audit
     from dpfrugal.audit.broken import BROKEN
-    from dpfrugal.audit.cases import segment_cases, walk_cases
+    from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
     from dpfrugal.audit.claims import symbol
     from dpfrugal.cli.terminal import notes, stages
 
@@ -77,8 +80,12 @@ def audit(
     if plot is not None and not plot.parent.is_dir():
         raise ParameterError(f"--plot must name a file in a folder that exists; {plot.parent} does not.")
     guarantee = o.guarantee_from(epsilon, delta, rho)
-    kinds = {Audited.DP_FRUGAL_1U: walk_cases, Audited.PRIVATE_QUANTILE: segment_cases}
-    cases = BROKEN[broken.value]() if broken else kinds[algorithm or Audited.DP_FRUGAL_1U]()
+    kinds: dict[str | None, Callable[[], list[Case]]] = {
+        Audited.DP_FRUGAL_1U: walk_cases,
+        Audited.KEYED: keyed_cases,
+        Audited.PRIVATE_QUANTILE: segment_cases,
+    }
+    cases = BROKEN[broken.value]() if broken else kinds[algorithm]()
     with stages(f"audit of {(broken or algorithm or '')!s}") as told:
         found = run_audit(cases, guarantee, runs=runs, seconds=seconds, sure=confidence, told=told)
     if as_json:
