@@ -66,6 +66,12 @@ def _format_of(path: Path, head: bytes) -> Format:
     raise TableError(f"{path}: its kind cannot be told from its name; use --format parquet, csv, ndjson or arrow.")
 
 
+def _names(path: Path, schema: Any, kind: str) -> list[str]:
+    """The names of the columns; in a damaged file they may be no text."""
+    names: list[str] = attempt(lambda: schema.names, damaged(path, kind), (UnicodeDecodeError,))
+    return names
+
+
 def _numeric(path: Path, name: str, kind: pa.DataType) -> None:
     value_kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     is_number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
@@ -83,8 +89,8 @@ def _parquet(path: Path, column: str | None) -> Column:
     import pyarrow.parquet as pq
 
     # Reading ahead of the batches would hold whole row groups, and takes twice the time on a local disk.
-    file = attempt(lambda: pq.ParquetFile(path, pre_buffer=False), damaged(path, "Parquet"))
-    name = chosen(path, file.schema_arrow.names, column)
+    file = attempt(lambda: pq.ParquetFile(path, pre_buffer=False), damaged(path, "Parquet"), (UnicodeDecodeError,))
+    name = chosen(path, _names(path, file.schema_arrow, "Parquet"), column)
     _numeric(path, name, file.schema_arrow.field(name).type)
     records = file.iter_batches(batch_size=BATCH_ROWS, columns=[name])
     batches = _batches(records, lambda record: record.column(0), damaged(path, "Parquet"))
@@ -107,6 +113,6 @@ def _arrow(path: Path, column: str | None) -> Column:
         return record.column(name)
 
     schema, total, records = attempt(opened, damaged(path, "Arrow IPC"))
-    name = chosen(path, schema.names, column)
+    name = chosen(path, _names(path, schema, "Arrow IPC"), column)
     _numeric(path, name, schema.field(name).type)
     return Column(name, total, "rows", _batches(records, pick, damaged(path, "Arrow IPC")))
