@@ -1,5 +1,6 @@
 """What is fuzzed: each target takes bytes, and asserts what must hold for every input. Only the project's own errors are forgiven."""
 
+import hashlib
 import math
 import os
 import struct
@@ -140,6 +141,34 @@ def check_update(data: bytes) -> None:
             number(item)
 
 
+def saved(estimator: Any, *items: float) -> bytes:
+    """The bytes of a checkpoint."""
+    path = FOLDER / "saved"
+    estimator.update_many(list(items))
+    estimator.save(path)
+    return path.read_bytes()
+
+
+CHECKPOINT = FOLDER / "checkpoint"
+SEAL = 32
+
+
+def check_checkpoint(data: bytes) -> None:
+    """Damaged bytes are refused by their checksum; with a new one, by what they hold, or an estimator comes that works."""
+    CHECKPOINT.touch(mode=0o600)
+    for content in (data, data[:-SEAL] + hashlib.sha256(data[:-SEAL]).digest()):
+        CHECKPOINT.write_bytes(content)
+        for kind in (dpf.DPFrugal1U, dpf.PrivateQuantile):
+            try:
+                estimator = kind.load(CHECKPOINT, accept_replay_risk=True)
+            except (dpf.CheckpointError, dpf.ReplayError, dpf.LedgerError) as error:
+                assert str(error)  # noqa: PT017 - every other error is a finding
+            else:
+                assert content is not data or data in CHECKPOINTS
+                estimator.update_many([1.0, 2.0])
+                assert estimator.items >= 2
+
+
 def table_check(name: str) -> Callable[[bytes], None]:
     """A file of that name is read to its end or refused; all its batches are numbers that an estimator accepts."""
     path = FOLDER / name
@@ -187,7 +216,15 @@ CSV = [b"value\n1\n2.5\n\n-3\n", b"1\n2\n3\n", b"value,other\n1,x\n2,y\n", b'val
 NDJSON = [b'{"value": 1}\n{"value": 2.5}\n', b'{"value": null}\n{}\n{"value": 1e400}\n', b'{"a": {"b": [1, 2]}}\n', b"[1]\n"]
 BATCHES = [bytes([shape]) + struct.pack("<Bd", 0, 1.5) * 5 for shape in range(0, 256, 16)]
 
+CHECKPOINTS = [
+    saved(dpf.DPFrugal1U([0.5, 0.9], ONE, decimals=2, coin_seed=1), 1.0, 2.0, 3.5),
+    saved(dpf.DPFrugal1U(0.5, dpf.ApproxDP(epsilon=1.0, delta=1e-6), nan_policy="omit")),
+    saved(dpf.PrivateQuantile(0.5, ONE), *range(400)),
+    saved(dpf.PrivateQuantile([0.1, 0.5], dpf.ZCDP(rho=0.5), half_life=1000.0), 1.0, 1e300),
+]
+
 TARGETS = {
+    "checkpoint": Target(check_checkpoint, CHECKPOINTS),
     "lines": Target(check_lines, LINES),
     "update_many": Target(check_update_many, BATCHES),
     "update": Target(check_update, BATCHES),

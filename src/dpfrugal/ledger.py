@@ -19,6 +19,10 @@ from dpfrugal.guarantees import Guarantee, checked_guarantee, checked_max_items
 from dpfrugal.ledger_file import LedgerFile
 from dpfrugal.ledger_rows import Damaged, Dataset, Spend, checked_name, spend_of
 
+STALE = (
+    "This checkpoint is stale: noise was taken since it was saved, so its items may have been released. "
+    "Load it with forget_if_stale=True to go on without them."
+)
 T = TypeVar("T")
 
 
@@ -172,10 +176,7 @@ class Ledger:
             if generation < spend.generation:
                 raise LedgerError("This ledger is older than the checkpoint: it was restored, or is another one.")
             if last_holder != holder and generation != spend.generation:
-                raise ReplayError(
-                    "This checkpoint is stale: noise was taken since it was saved, so its items may have been "
-                    "released. Load it with forget_if_stale=True to go on without them."
-                )
+                raise ReplayError(STALE)
             rows.write_generation(connection, lineage, generation + 1, holder)
             return generation + 1
 

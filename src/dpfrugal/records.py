@@ -4,7 +4,6 @@ What is read back is checked: a field that is missing, of another type or out of
 """
 
 import dataclasses
-import math
 import types
 import typing
 from dataclasses import asdict
@@ -68,10 +67,22 @@ def list_of(record: Any, size: int | None = None) -> list[Any]:
     return record
 
 
+def of_item(item: int | float) -> int | str:
+    """An item that waits: an integer as it is, up to the grid's last, or all digits of a float."""
+    return min(max(item, -(2**63)), 2**63 - 1) if isinstance(item, int) else of_float(item)
+
+
+def item_of(record: Any) -> int | float:
+    """The item that ``of_item`` wrote."""
+    return integer_of(record, -(2**63)) if type(record) is int else float_of(record)
+
+
 def packed(value: Any) -> Any:
     """A dataclass of numbers, tuples, arrays and other dataclasses, field by field."""
     if value is None or isinstance(value, bool | str):
         return value
+    if isinstance(value, np.bool_):
+        return bool(value)
     if isinstance(value, int | np.integer):
         return int(value)
     if isinstance(value, float | np.floating):
@@ -108,8 +119,5 @@ def _unpacked(hint: Any, record: Any) -> Any:
     if hint is int:
         return integer_of(record)
     if hint is float:
-        number = float_of(record)
-        if math.isnan(number):
-            raise ValueError("not a number")
-        return number
+        return integer_of(record) if type(record) is int else float_of(record)
     return unpacked(hint, record)
