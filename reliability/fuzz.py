@@ -1,7 +1,7 @@
 """Generated inputs through one target: counts them, stops at the first that crashes or hangs, and keeps it.
 
-    python -m reliability.fuzz lines --inputs 100000 --seed 1
-    python -m reliability.fuzz lines --guided --inputs 100000     # by atheris, guided by coverage
+python -m reliability.fuzz lines --inputs 100000 --seed 1
+python -m reliability.fuzz lines --guided --inputs 100000     # by atheris, guided by coverage
 """
 
 import argparse
@@ -20,7 +20,9 @@ HANG_SECONDS = 120  # the first input compiles kernels
 
 
 # Code that numba compiles cannot be instrumented.
-COMPILED = [f"dpfrugal.{name}" for name in ("addresses", "bits", "counting_kernel", "kernels", "key_kernel", "keyed_kernel")]
+COMPILED = [
+    f"dpfrugal.{name}" for name in ("addresses", "bits", "counting_kernel", "kernels", "key_kernel", "keyed_kernel")
+]
 
 
 class HangError(Exception):

@@ -3,9 +3,49 @@
 import random
 
 TOKENS = (
-    *(b"\n", b"\r\n", b",", b'"', b"\t", b" ", b"-", b"+", b".", b"e", b"_", b"\0", b"\xff", b"\xef\xbb\xbf", b"{", b"}", b":"),
-    *(b"nan", b"NaN", b"inf", b"-inf", b"Infinity", b"null", b"NULL", b"1e999", b"-0", b"0x10", b"1_000", b"1e-400", b"N/A"),
-    *(b"9223372036854775808", b"18446744073709551616", b"1" * 400, b"value", b'{"value": 1}', "٣".encode(), "\u2028".encode()),
+    *(
+        b"\n",
+        b"\r\n",
+        b",",
+        b'"',
+        b"\t",
+        b" ",
+        b"-",
+        b"+",
+        b".",
+        b"e",
+        b"_",
+        b"\0",
+        b"\xff",
+        b"\xef\xbb\xbf",
+        b"{",
+        b"}",
+        b":",
+    ),
+    *(
+        b"nan",
+        b"NaN",
+        b"inf",
+        b"-inf",
+        b"Infinity",
+        b"null",
+        b"NULL",
+        b"1e999",
+        b"-0",
+        b"0x10",
+        b"1_000",
+        b"1e-400",
+        b"N/A",
+    ),
+    *(
+        b"9223372036854775808",
+        b"18446744073709551616",
+        b"1" * 400,
+        b"value",
+        b'{"value": 1}',
+        "٣".encode(),
+        "\u2028".encode(),
+    ),
 )
 
 
