@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 def seal_of(*parts: object) -> str:
     """The SHA-256 of some numbers and strings, told apart."""
-    return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(parts, ensure_ascii=False, default=repr).encode()).hexdigest()
 
 
 class LedgerFile:
@@ -51,7 +51,7 @@ class LedgerFile:
         if self.path.is_dir():
             raise LedgerError(f"{self.path} is a directory, not a ledger.")
         if not self.path.exists() and not create:
-            raise LedgerError(f"{self.path} does not exist; a ledger is made by Ledger(path, total=…).")
+            raise LedgerError(f"{self.path} does not exist; Ledger(path, total=…) or dpfrugal ledger add makes one.")
         if not self.path.parent.is_dir():
             raise LedgerError(f"{self.path.parent} is not a directory: no ledger can be made there.")
         self.name = self._translated(lambda: self._open(create))
@@ -171,7 +171,7 @@ class LedgerFile:
                 sqlite3.SQLITE_CANTOPEN: "it cannot be opened, or its directory cannot be written",
                 sqlite3.SQLITE_PERM: "it may not be opened",
                 sqlite3.SQLITE_BUSY: "other processes hold it and do not let go",
-                sqlite3.SQLITE_IOERR: "the disk fails",
+                sqlite3.SQLITE_IOERR: "the disk fails, or is full",
                 sqlite3.SQLITE_NOTADB: "it is not an SQLite file, or is damaged",
                 sqlite3.SQLITE_CORRUPT: "it is damaged; restore it from a backup",
             }.get(code, "it is damaged, or not a ledger")

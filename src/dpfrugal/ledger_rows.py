@@ -198,7 +198,9 @@ def now(after: tuple[Spend, ...], opened: datetime | None = None) -> datetime:
 
 def unopened(name: str) -> LedgerError:
     """What to say of a dataset that nobody opened."""
-    return LedgerError(f"The dataset {name!r} was never opened in this ledger: open it with a total first.")
+    return LedgerError(
+        f"The dataset {name!r} was never opened in this ledger: open it with a total first (dpfrugal ledger add)."
+    )
 
 
 def _write_head(connection: sqlite3.Connection, name: str, record: str, count: int, head: str) -> None:

@@ -1,7 +1,7 @@
 """Privacy losses of (ε, δ)-DP transcripts, composed: a distribution on a lattice, rounded upwards.
 
 Of all (ε, δ)-DP mechanisms, randomised response tells neighbours apart best: with probability δ for sure, and otherwise
-with a loss of ε or -ε, at odds of e^ε (Kairouz, Oh, Viswanath, arXiv:1311.0776v4, Theorem 3.4). Losses of several
+with a loss of ε or -ε, at odds of e^ε (Kairouz, Oh, Viswanath, arXiv:1311.0776v4). Losses of several
 transcripts add up, and δ(ε) = E[max(0, 1 - e^(ε - loss))]. ``dp-accounting`` composes the same distribution
 (``from_privacy_parameters``) and is the oracle of the tests; here every term is positive, so no Fourier transform
 blurs a small δ, and every installation decides alike.
@@ -40,6 +40,7 @@ class Losses:
 
     def epsilon(self, delta: float) -> float:
         """The smallest ε at which all is (ε, δ)-DP, to a part in 10^10; infinite where there is none."""
+        delta *= 1 - 1e-9  # covers the rounding of all these sums
         if self.infinite > delta:
             return math.inf
         low, high = 0.0, max(0.0, (self.chances.size - 1 + self.first) * self.unit)

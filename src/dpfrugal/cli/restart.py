@@ -53,6 +53,8 @@ class Restart:
         return estimator
 
     def _restored(self, file: Path, asked: "Estimator", dataset: str | None) -> "Estimator":
+        from rich.markup import escape
+
         from dpfrugal.cli.terminal import notes
         from dpfrugal.records import integer_of
 
@@ -60,7 +62,7 @@ class Restart:
             warnings.simplefilter("always", CheckpointWarning)
             found, saved = type(asked)._load(file, self._ledger, accept_replay_risk=True, forget_if_stale=True)
         for warning in caught:
-            notes.print(f"[yellow]note:[/] {warning.message}")
+            notes.print(f"[yellow]note:[/] {escape(str(warning.message))}")
         if found._contents().parameters != asked._contents().parameters or found._account.dataset != dataset:
             raise CheckpointError(f"{file} was made with other options: use the same ones, or another file.")
         try:
@@ -71,8 +73,8 @@ class Restart:
         self.shown_items, self.unprinted = min(shown, found.items), not self._printed
         if found._account.stale:
             notes.print(
-                f"[yellow]note:[/] noise was taken after {file} was saved: {items - found.items:,} items that it held "
-                "are forgotten, so that none is released twice."
+                f"[yellow]note:[/] noise was taken after {escape(str(file))} was saved: "
+                f"{items - found.items:,} items that it held are forgotten, so that none is released twice."
             )
         if self.unprinted:
             notes.print("[yellow]note:[/] the first line may have been printed before; it is the same release.")

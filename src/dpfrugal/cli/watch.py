@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpfrugal.cli import options as o
-from dpfrugal.errors import ParameterError, TableError
+from dpfrugal.errors import CheckpointError, ParameterError, ReplayError, TableError
 
 if TYPE_CHECKING:
     from dpfrugal.dp_frugal import DPFrugal1U
@@ -143,6 +143,8 @@ def watch(
             show(last_release(estimator))
         if not estimator.items:
             raise TableError("standard input: there are no items to estimate a quantile of.")
+    except ReplayError:
+        raise CheckpointError(f"{checkpoint}: another process goes on from this checkpoint; this one stops.") from None
     except KeyboardInterrupt:
         restart.save(estimator)
         if unreleased := estimator.items - restart.shown_items:
