@@ -1,1 +1,1 @@
-"""Faults on purpose: generated inputs, killed processes, full and read-only disks, flipped bytes. ``make soak`` runs it all."""
+"""Faults on purpose: generated inputs, killed processes, bad disks, flipped bytes. ``make soak`` runs it all."""

@@ -1,11 +1,10 @@
-"""Bad disks: full ones, read-only ones, and files with bytes flipped or cut off. A clear error each time, never a wrong value.
+"""Bad disks: full, read-only, and with files whose bytes are flipped or cut off. A clear error, never a wrong value.
 
 python -m reliability.disks           # a tmpfs where mounting is permitted, else a limit on the size of files
 """
 
 import argparse
 import contextlib
-import os
 import random
 import resource
 import shutil
@@ -136,7 +135,7 @@ def flipped_checkpoint(place: Path, step: int = 1) -> int:
 
 
 def flipped_ledger(place: Path, step: int = 1) -> tuple[int, int]:
-    """Every byte of a ledger in turn: refused, or it says what it said before. How many were tried, how many refused."""
+    """Every byte of a ledger in turn: refused, or it says what it said before. How many were tried, and refused."""
     ledger = dpf.Ledger(place / "budget.db", total=TOTAL)
     ledger.spend("clicks", ONE, by="a report")
     ledger.spend("clicks", dpf.PureDP(epsilon=0.5), by="another")

@@ -58,7 +58,7 @@ def fuzz(name: str, inputs: int, seed: int, found: Path | None = None) -> float:
 
 
 def guided(name: str, inputs: int, seed: int) -> None:
-    """The same, guided by coverage of the project's code; ends the process, with libFuzzer's report on standard error."""
+    """The same, guided by coverage of the project's code; ends the process with libFuzzer's report."""
     import atheris
 
     with atheris.instrument_imports(include=["dpfrugal"], exclude=COMPILED, enable_loader_override=False):

@@ -1,9 +1,9 @@
-"""SIGKILL at random points: a process that updates, releases, publishes and saves is killed, and started again where it was.
+"""SIGKILL at random points: a process that updates, releases, publishes and saves is killed, and started again.
 
     python -m reliability.kills --kills 500
 
-The worker is a forked process. What must survive it is noted in memory that it shares with its parent: the step it is in, which items each
-noise is taken for, and what it has been told is on disk. After every kill the parent checks
+The worker is a forked process. What must survive it is noted in memory that it shares with its parent: the step it is
+in, which items each noise is taken for, and what it has been told is on disk. After every kill the parent checks
 - no overspend: the ledger opens, and its total covers what is spent;
 - no double release: noise is taken for an item at most once, over all processes;
 - no lost committed release: what was published, and every generation that the ledger has confirmed, is still there;
@@ -207,10 +207,9 @@ def main() -> None:
     began = time.perf_counter()
     steps = kills(asked.kills, asked.seed)
     shown = ", ".join(f"{name} {steps[name]}" for name in STEPS)
-    print(
-        f"{steps.total() - steps['ended']} kills in {time.perf_counter() - began:.0f} s ({shown}): no overspend, no double release, "
-        "no lost release, no torn file"
-    )
+    seconds = time.perf_counter() - began
+    print(f"{steps.total() - steps['ended']} kills in {seconds:.0f} s ({shown})")
+    print("no overspend, no double release, no lost release, no torn file")
 
 
 if __name__ == "__main__":

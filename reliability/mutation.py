@@ -1,4 +1,4 @@
-"""Generated inputs: seeds of every kind, cut, flipped, repeated and spliced at random. The same seed gives the same inputs."""
+"""Generated inputs: seeds of every kind, cut, flipped, repeated and spliced at random, the same for the same seed."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What is fuzzed: each target takes bytes, and asserts what must hold for every input. Only the project's own errors are forgiven."""
+"""What is fuzzed: each target takes bytes and asserts what holds for every input. Only our own errors are forgiven."""
 
 import hashlib
 import math
@@ -21,7 +21,8 @@ from dpfrugal import checkpoint, tables
 from dpfrugal.items import number
 from dpfrugal.lines import LONGEST_LINE, LineParser
 
-FOLDER = Path(tempfile.mkdtemp(prefix="dpfrugal-fuzz-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+MEMORY = "/dev/shm"  # noqa: S108 - files that are written a million times, in a folder of our own
+FOLDER = Path(tempfile.mkdtemp(prefix="dpfrugal-fuzz-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None))
 ONE = dpf.PureDP(epsilon=1.0)
 
 
@@ -185,7 +186,7 @@ HEADER = len(checkpoint.TITLE % checkpoint.VERSION) + 8
 
 
 def check_checkpoint(data: bytes) -> None:
-    """Damaged bytes are refused by their checksum; with a new one, by what they hold, or an estimator comes that works."""
+    """Damaged bytes are refused by their checksum; with a new one, by what they hold, or the estimator works."""
     CHECKPOINT.touch(mode=0o600)
     header = data[HEADER:-SEAL]
     told = data[: HEADER - 8] + len(header).to_bytes(8, "little") + header  # its length is right again
@@ -196,7 +197,7 @@ def check_checkpoint(data: bytes) -> None:
                 with np.errstate(all="ignore"):  # a forger's numbers may be as odd as he likes
                     estimator = kind.load(CHECKPOINT, accept_replay_risk=True)
             except (dpf.CheckpointError, dpf.ReplayError, dpf.LedgerError) as error:
-                assert str(error)  # noqa: PT017 - every other error is a finding
+                assert str(error)
             else:
                 assert content is not data or data in CHECKPOINTS
                 with np.errstate(all="ignore"):
