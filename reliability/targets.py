@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -63,15 +63,16 @@ def raw_state(estimator: Any) -> Any:
     return repr((walk._estimates.tolist(), walk._position, walk._pending))
 
 
-ESTIMATORS = {
-    (kind, policy): make(policy)
-    for policy in ("raise", "omit")
-    for kind, make in {
-        "walk": lambda policy: dpf.DPFrugal1U([0.5, 0.9], ONE, decimals=2, nan_policy=policy, coin_seed=1),
-        "segments": lambda policy: dpf.PrivateQuantile(0.5, ONE, nan_policy=policy),
-        "keyed": lambda policy: dpf.KeyedDPFrugal1U(0.5, ONE, keys=["a", "b"], nan_policy=policy, coin_seed=1),
-    }.items()
-}
+def estimators(policy: Literal["raise", "omit"]) -> dict[str, Any]:
+    """One of each kind, which lives through all inputs."""
+    return {
+        "walk": dpf.DPFrugal1U([0.5, 0.9], ONE, decimals=2, nan_policy=policy, coin_seed=1),
+        "segments": dpf.PrivateQuantile(0.5, ONE, nan_policy=policy),
+        "keyed": dpf.KeyedDPFrugal1U(0.5, ONE, keys=["a", "b"], nan_policy=policy, coin_seed=1),
+    }
+
+
+ESTIMATORS = {"raise": estimators("raise"), "omit": estimators("omit")}
 DTYPES = (
     "<f8",
     "<f4",
@@ -98,7 +99,7 @@ def an_item(data: bytes, at: int) -> Any:
     kind, body = data[at], data[at + 1 : at + 9].ljust(8, b"\0")
     integer, real = struct.unpack("<q", body)[0], struct.unpack("<d", body)[0]
     items = (real, integer, real, float(body[0]), math.nan, None, math.inf, integer * 10**300, np.float32(body[0]))
-    odd = (
+    odd: tuple[Any, ...] = (
         "12",
         b"1",
         True,
@@ -139,7 +140,7 @@ def a_batch(data: bytes) -> tuple[Any, int]:
 def check_update_many(data: bytes) -> None:
     """A batch is taken in whole, or refused by one of our errors and has changed nothing."""
     kind = ("walk", "segments", "keyed")[len(data) % 3]
-    estimator = ESTIMATORS[kind, "omit" if len(data) & 4 else "raise"]
+    estimator = ESTIMATORS["omit" if len(data) & 4 else "raise"][kind]
     batch, size = a_batch(data)
     estimator_items, before = estimator.items, raw_state(estimator)
     try:
@@ -160,7 +161,7 @@ def check_update_many(data: bytes) -> None:
 def check_update(data: bytes) -> None:
     """The same for single items; what is taken in is what ``number`` says."""
     kind = ("walk", "segments")[len(data) % 2]
-    estimator = ESTIMATORS[kind, "omit" if len(data) & 2 else "raise"]
+    estimator = ESTIMATORS["omit" if len(data) & 2 else "raise"][kind]
     for at in range(0, min(len(data), 90), 9):
         item, before = an_item(data, at), estimator.items
         try:
