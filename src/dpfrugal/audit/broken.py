@@ -121,7 +121,7 @@ BROKEN: dict[str, Callable[[], list[Case]]] = {
     "quiet-walk": lambda: walk_cases(QuietWalk),
     "skipped-coins": lambda: walk_cases(SkipsMissing),
     "per-key-coins": lambda: keyed_cases(PerKeyCoins),
-    "quiet-segments": lambda: segment_cases(QuietSegments),
-    "counted-twice": lambda: segment_cases(CountsTwice),
-    "raw-edges": lambda: segment_cases(EdgesFromRawCounts),
+    "quiet-segments": lambda: segment_cases(QuietSegments)[:1],
+    "counted-twice": lambda: segment_cases(CountsTwice)[:1],
+    "raw-edges": lambda: segment_cases(EdgesFromRawCounts)[:1],
 }
