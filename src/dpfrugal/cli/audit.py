@@ -59,11 +59,11 @@ def audit(
 ) -> None:
     """Try to break a promise: a lower bound for ε from many runs on worst-case neighbouring streams.
 
-    Searches neighbours, learns on some runs how to tell them apart, and counts in fresh ones. The bound is of the ε
-    (or ρ) that the estimator really has. PASS: it is within the promise, exit status 0. FAIL: it is beyond, exit
-    status 1.
+    Searches neighbours, learns how to tell them apart, and counts that in fresh runs.
 
-    A PASS proves nothing by itself; docs/proofs.md does. With a tiny --delta little can be seen: try 0.04.
+    PASS, exit status 0: the bound is within the promise. FAIL, exit status 1: it is beyond.
+
+    A PASS proves nothing; docs/proofs.md does. With a tiny --delta little can be seen.
 
     Example: dpfrugal audit --algorithm dp-frugal-1u --epsilon 1
     """
@@ -77,8 +77,8 @@ def audit(
         raise ParameterError("Name either --algorithm, or --broken for an estimator that must fail.")
     if not seconds > 0:
         raise ParameterError(f"--seconds must be above 0; {seconds:g} is not.")
-    if plot is not None and not plot.parent.is_dir():
-        raise ParameterError(f"--plot must name a file in a folder that exists; {plot.parent} does not.")
+    if plot is not None and (not plot.parent.is_dir() or plot.suffix not in (".png", ".svg", ".pdf")):
+        raise ParameterError(f"--plot must name a .png, .svg or .pdf file in a folder that exists; {plot} does not.")
     guarantee = o.guarantee_from(epsilon, delta, rho)
     kinds: dict[str | None, Callable[[], list[Case]]] = {
         Audited.DP_FRUGAL_1U: walk_cases,
@@ -108,8 +108,6 @@ def audit(
             draw(found, plot)
         except ImportError:
             notes.print("For the picture, install matplotlib: pip install 'dpfrugal[plot]'.")
-        except ValueError:
-            raise ParameterError(f"--plot must end in .png, .svg or .pdf; {plot.name} does not.") from None
     if not found.passed:
         raise typer.Exit(FAILED)
 
