@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
+SOAK := $(VENV)/.soak
 
-.PHONY: help demo paper test lint unit nojit bench accuracy coins clean
+.PHONY: help demo paper test lint unit nojit bench accuracy coins soak audit-dependencies clean
 
 help:
 	@echo "make demo   private p50, p90 and p99 of ten million latencies, with a picture in demo/"
@@ -15,6 +16,8 @@ help:
 	@echo "make bench  speed, memory and error beside other libraries, as ratios inside one run (6 minutes)"
 	@echo "make accuracy  the error in rank beside other estimators, as kept in docs/accuracy.md (ten minutes)"
 	@echo "make coins  the statistical check of the coin generator"
+	@echo "make soak   ten million generated inputs, 600 killed processes, bad disks, audits (a quarter of an hour)"
+	@echo "make audit-dependencies  known vulnerabilities of the pinned versions (asks an advisory service)"
 	@echo "make clean  remove the environment and everything generated"
 
 $(READY): pyproject.toml constraints.txt
@@ -69,6 +72,17 @@ accuracy: $(PEERS)
 
 coins: $(READY)
 	$(BIN)/python -m benchmarks.coin_check
+
+# Coverage-guided fuzzing and the advisory service's client are installed for these two only.
+$(SOAK): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[soak]'
+	@touch $@
+
+soak: $(SOAK)
+	$(BIN)/python -m reliability.soak
+
+audit-dependencies: $(SOAK)
+	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip --strict
 
 clean:
 	rm -rf $(VENV) build dist demo paper .hypothesis .mypy_cache .ruff_cache src/*.egg-info

@@ -109,6 +109,7 @@ class KeyedDPFrugal1U(Guarded):
         bounds = self._max_items_per_person, self._max_keys_per_person
         self._sensitivity = keyed_sensitivity(len(path.quantiles), *bounds)
         guarantee.noise_scale(self._sensitivity)  # what cannot be calibrated is refused here, not at the release
+        super().__init__(Account.opened(None, None, guarantee, self._sensitivity, by=type(self).__name__))
         if (keys is None) == (discover_keys is None):
             raise ParameterError(
                 "Either keys or discover_keys must be given: which keys there are is data too. Declare them, or say "

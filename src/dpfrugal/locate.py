@@ -151,7 +151,7 @@ class Locate:
         sides = high - self.estimate, self.estimate - low
         narrow = self.mass <= min(10 * error, self.target.tail) and max(sides) < 10 * min(sides)
         quarters = np.interp([between(low, high, 0.25), between(low, high, 0.75)], cdf.edges[inside], shares[inside])
-        self.ready = narrow and float(quarters[1] - quarters[0]) > 0.2 * self.mass  # else it spans a gap
+        self.ready = narrow and float(quarters[1]) - float(quarters[0]) > 0.2 * self.mass  # else it spans a gap
 
     def _bounds(self, cdf: NoisyCdf, agreement: Agreement) -> tuple[float, float]:
         """What is believed now: what this segment shows, and what earlier ones showed unless it contradicts."""

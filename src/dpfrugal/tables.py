@@ -77,6 +77,12 @@ def _format_of(path: Path, head: bytes) -> Format:
     raise TableError(f"{path}: its kind cannot be told from its name; use --format parquet, csv, ndjson or arrow.")
 
 
+def _names(path: Path, schema: Any, kind: str) -> list[str]:
+    """The names of the columns; in a damaged file they may be no text."""
+    names: list[str] = attempt(lambda: schema.names, damaged(path, kind), (UnicodeDecodeError,))
+    return names
+
+
 def _numeric(path: Path, name: str, kind: pa.DataType) -> None:
     value_kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     is_number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
@@ -94,8 +100,8 @@ def _parquet(path: Path, column: str | None, beside: Beside) -> Column:
     import pyarrow.parquet as pq
 
     # Reading ahead of the batches would hold whole row groups, and takes twice the time on a local disk.
-    file = attempt(lambda: pq.ParquetFile(path, pre_buffer=False), damaged(path, "Parquet"))
-    names = file.schema_arrow.names
+    file = attempt(lambda: pq.ParquetFile(path, pre_buffer=False), damaged(path, "Parquet"), (UnicodeDecodeError,))
+    names = _names(path, file.schema_arrow, "Parquet")
     name, *others = [chosen(path, names, wanted) for wanted in (column, *beside)]
     _numeric(path, name, file.schema_arrow.field(name).type)
     if encoded := [other for other in others if _lies_encoded(file, other)]:
@@ -137,6 +143,7 @@ def _arrow(path: Path, column: str | None, beside: Beside) -> Column:
         return _picker([name, *others])(record)
 
     schema, total, records = attempt(opened, damaged(path, "Arrow IPC"))
-    name, *others = [chosen(path, schema.names, wanted) for wanted in (column, *beside)]
+    names = _names(path, schema, "Arrow IPC")
+    name, *others = [chosen(path, names, wanted) for wanted in (column, *beside)]
     _numeric(path, name, schema.field(name).type)
     return Column(name, total, "rows", _batches(records, pick, damaged(path, "Arrow IPC")))
