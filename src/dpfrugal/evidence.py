@@ -1,8 +1,8 @@
-"""What segments have taught about one quantile, in four sums; and whether they agree with each other.
+"""What segments have taught about one quantile, in five sums; and whether they agree with each other.
 
 Each segment measures q - F(c) at its own edge c. With one density f for all of them, the weighted mean of
-c + (q - F(c)) / f is the mean of one-step estimates. The weights depend on the number of items and on the noise
-only, never on a density, so a mistaken density cannot favour a segment.
+c + (q - F(c)) / f is the mean of one-step estimates, less what a bent CDF adds to it. The weights depend on the number
+of items and on the noise only, never on a density, so a mistaken density cannot favour a segment.
 """
 
 import math
