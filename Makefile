@@ -68,6 +68,7 @@ accuracy: $(PEERS)
 	$(BIN)/python -m benchmarks.accuracy
 	$(BIN)/python -m benchmarks.accuracy --others --rows 1e5,1
 	$(BIN)/python -m benchmarks.accuracy --ten
+	$(BIN)/python -m benchmarks.coverage
 	$(BIN)/python -m benchmarks.peer_accuracy
 
 coins: $(READY)

@@ -100,7 +100,7 @@ class Refine:
             return
         agreement.note(residual)
         self.evidence.add(centre, gap, 1 / error**2)
-        self.estimate = min(max(self.evidence.quantile(self.density), low), high)
+        self.estimate = min(max(self.evidence.quantile(self.density, self.target.bend), low), high)
         if counted != "centre":
             self.visible = (15 + 3 * cdf.bin_noise * cdf.items) / cdf.items
         share = min(max(WINDOW * self.evidence.error, self.visible), WIDEST * self.target.tail)
