@@ -109,7 +109,6 @@ def test_coins_next_to_a_threshold_decide_exactly(key: int, lane: int, nudge: in
     assert found.tolist() == expected.tolist()
 
 
-@settings(deadline=None)
 @given(key=KEYS, block=st.integers(0, 2**50))
 @example(key=2**64 - 1, block=0)
 def test_the_kernels_coins_are_the_coins(key: int, block: int) -> None:

@@ -54,7 +54,6 @@ def test_every_repetition_of_every_dataset_has_a_seed_of_its_own() -> None:
     assert len(set(seeds)) == len(seeds)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 10**9), st.sampled_from(QUANTILES))
 def test_ranks_are_the_definition(items: int, quantile: float) -> None:
     place = 1 + Fraction(str(quantile)) * (items - 1)
