@@ -13,7 +13,7 @@ help:
 	@echo "make paper  every table and figure of the paper at its scale, as kept in docs/paper (a few minutes)"
 	@echo "make test   lint, types, layers, doctests and tests"
 	@echo "make lint   ruff, mypy, import-linter"
-	@echo "make bench  speed, memory and error beside other libraries, as ratios inside one run (6 minutes)"
+	@echo "make bench  speed, memory and error beside other libraries, as ratios inside one run (15 minutes)"
 	@echo "make accuracy  the error in rank beside other estimators, as kept in docs/accuracy.md (ten minutes)"
 	@echo "make coins  the statistical check of the coin generator"
 	@echo "make soak   ten million generated inputs, 600 killed processes, bad disks, audits (a quarter of an hour)"
