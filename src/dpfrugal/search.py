@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field
 from statistics import NormalDist
 
+from dpfrugal.conclude import Conclude
 from dpfrugal.evidence import Agreement, Target
 from dpfrugal.locate import HUGE, Locate
 from dpfrugal.noisy_cdf import NoisyCdf
@@ -57,7 +58,7 @@ class Search:
     travelled: tuple[float, float] = (math.inf, -math.inf)  # where the estimate has been while segments disagreed
 
     def __post_init__(self) -> None:
-        self.stage: Locate | Refine | Atom = Locate(self.target, self.start, self.start)
+        self.stage: Locate | Refine | Atom | Conclude = Locate(self.target, self.start, self.start)
 
     def edges(self) -> list[float]:
         """The edges wanted for the next segment."""
@@ -87,6 +88,15 @@ class Search:
             else:
                 self.agreement.note(0.0)
             return
+        if isinstance(stage, Conclude):
+            stage.refine.evidence.fade(kept)
+            stage.absorb(cdf, self.agreement)
+            if stage.atom is not None:
+                self.agreement.explained()
+                self.stage = Atom(self.target, stage.atom)
+            else:
+                self.stage = Locate(self.target, self.start, self.estimate) if stage.lost else stage.refine
+            return
         stage.evidence.fade(kept)
         stage.absorb(cdf, self.agreement)
         if stage.atom:
@@ -104,10 +114,17 @@ class Search:
                 self.stage.evidence.add(stage.estimate, 0.0, stage.evidence.weight)
                 self.stage.gathered_over = high - low
 
+    def expect(self, items: int, bins: int) -> None:
+        """Cut the window into so many bins for one long segment, if there is a window."""
+        stage = self.stage.refine if isinstance(self.stage, Conclude) else self.stage
+        if isinstance(stage, Refine):
+            self.stage = Conclude(stage, items, bins)
+
     @property
     def estimate(self) -> float:
         """The quantile, as far as it is known."""
-        return self.stage.number if isinstance(self.stage, Refine) else self.stage.estimate
+        stage = self.stage.refine if isinstance(self.stage, Conclude) else self.stage
+        return stage.number if isinstance(stage, Refine) else stage.estimate
 
     @property
     def locating(self) -> bool:
@@ -117,6 +134,7 @@ class Search:
     def interval(self, confidence: float) -> tuple[float, float]:
         """Bounds that hold the true quantile with probability ``confidence``."""
         certainty = NormalDist().inv_cdf((1 + confidence) / 2) * self.agreement.widening
-        low, high = (self.estimate, self.estimate) if isinstance(self.stage, Atom) else self.stage.interval(certainty)
+        stage = self.stage.refine if isinstance(self.stage, Conclude) else self.stage
+        low, high = (self.estimate, self.estimate) if isinstance(stage, Atom) else stage.interval(certainty)
         low, high = min(low, self.estimate), max(high, self.estimate)
         return (low, high) if self.agreement.stable else (min(low, self.travelled[0]), max(high, self.travelled[1]))
