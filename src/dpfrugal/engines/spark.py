@@ -5,5 +5,6 @@
 
 from dpfrugal.engines.java import provide as provide_java
 from dpfrugal.engines.spark_batch import private_quantiles
+from dpfrugal.engines.spark_stream import stream_private_quantiles
 
-__all__ = ["private_quantiles", "provide_java"]
+__all__ = ["private_quantiles", "provide_java", "stream_private_quantiles"]

@@ -30,8 +30,7 @@ def private_quantiles(
     """Private quantiles of one column of a DataFrame, in two scans; the options are those of ``PrivateQuantile``.
 
     The rows must come in the same order in both scans, as those of a file do. After a shuffle they may not; that is
-    noticed, and nothing is released: write such a table first, or name a column with a number for every row in
-    ``row_id``. Theorem 13 has the guarantee.
+    noticed, and nothing is released: write such a table first. Theorem 13 has the guarantee.
     """
     return two_scans.private_quantiles(_Rows(checked_frame(df, streaming=False), column), quantiles, guarantee, options)
 
