@@ -20,6 +20,7 @@ from dpfrugal.errors import (
 )
 from dpfrugal.frugal import Frugal1U
 from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
+from dpfrugal.keyed import KeyedDPFrugal1U
 from dpfrugal.quantile import PrivateQuantile
 from dpfrugal.release import Release, SegmentRelease, WalkRelease
 from dpfrugal.version import __version__
@@ -33,6 +34,7 @@ __all__ = [
     "Guarantee",
     "ItemError",
     "ItemTypeError",
+    "KeyedDPFrugal1U",
     "ParameterError",
     "ParameterTypeError",
     "PrivacyError",

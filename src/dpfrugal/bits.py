@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from dpfrugal.coins import BLOCK
@@ -40,6 +41,10 @@ def sides(points: Any, reaches: Any, coins: Any, mark: Any, up_from: Any, down_f
         allowed |= bool(coins[lane] > threshold) << lane
         undecided |= bool(abs(distance) <= reaches[lane] or coins[lane] == threshold) << lane
     return np.uint64(above), np.uint64(allowed), np.uint64(undecided)
+
+
+def prefetch(array: Any, place: Any) -> None:
+    """Ask for a place of an array ahead of its use. It need not exist: nothing is read."""
 
 
 @intrinsic
@@ -80,6 +85,20 @@ def _sides(_: Any, points: Any, reaches: Any, coins: Any, mark: Any, up_from: An
     return types.UniTuple(types.uint64, 3)(points, reaches, coins, mark, up_from, down_from), generate
 
 
+@intrinsic
+def _prefetch(_: Any, array: Any, place: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
+        builder.call(ask, [address, word(1), word(3), word(1)])  # to write, to keep, data
+        return context.get_dummy_value()
+
+    return types.void(array, place), generate
+
+
 @overload(ones)
 def _typed_ones(word: Any) -> Any:
     def compiled(word: Any) -> Any:
@@ -100,5 +119,13 @@ def _typed_lowest(word: Any) -> Any:
 def _typed_sides(points: Any, reaches: Any, coins: Any, mark: Any, up_from: Any, down_from: Any) -> Any:
     def compiled(points: Any, reaches: Any, coins: Any, mark: Any, up_from: Any, down_from: Any) -> Any:
         return _sides(points, reaches, coins, mark, up_from, down_from)
+
+    return compiled
+
+
+@overload(prefetch)
+def _typed_prefetch(array: Any, place: Any) -> Any:
+    def compiled(array: Any, place: Any) -> Any:
+        return _prefetch(array, place)
 
     return compiled

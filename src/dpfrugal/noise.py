@@ -13,14 +13,21 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpfrugal.errors import PrivacyError
 from dpfrugal.guarantees import Guarantee, Sensitivity
 
 # A call of OpenDP costs as much as drawing twenty numbers, so a few values take theirs from a stock.
 STOCK: Final = 64
 FEW: Final = 16
+# How many values of an array get their noise between two reports of progress: a tenth of a second.
+PART: Final = 1 << 13
 # OpenDP's integers end at ±2^63. Larger noise could reach that end, and must do so with the value already added.
 LARGEST_STOCKED: Final = 2.0**40
+
+Progress = Callable[[int, int], None]
 
 _stocks: dict[tuple[Guarantee, Sensitivity], list[int]] = {}
 _lock = threading.Lock()
@@ -32,6 +39,22 @@ def add_noise(values: Sequence[int], guarantee: Guarantee, sensitivity: Sensitiv
         return measurement(guarantee, sensitivity)(list(values))
     noise = drawn(len(values), guarantee, sensitivity)
     return [value + draw for value, draw in zip(values, noise, strict=True)]
+
+
+def add_noise_to_many(
+    values: NDArray[np.int64], guarantee: Guarantee, sensitivity: Sensitivity, progress: Progress | None = None
+) -> NDArray[np.int64]:
+    """``add_noise`` for an array: part by part, and ``progress`` is told how many values of how many are done.
+
+    The noise of each value is independent of all others, so the parts are one vector of Theorems 5 and 7.
+    """
+    noisy = np.empty_like(values)
+    for first in range(0, values.size, PART):
+        part = slice(first, first + PART)
+        noisy[part] = add_noise(values[part].tolist(), guarantee, sensitivity)
+        if progress is not None:
+            progress(min(first + PART, values.size), values.size)
+    return noisy
 
 
 def drawn(count: int, guarantee: Guarantee, sensitivity: Sensitivity) -> list[int]:

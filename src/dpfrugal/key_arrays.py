@@ -1,0 +1,208 @@
+"""Keys: whatever the caller has, as parts that a table can look up.
+
+Lists of hashable objects, numpy arrays, pandas and polars Series, Arrow arrays, dictionary-encoded or not. A key is an
+integer, a string, bytes, a truth value, a date, a timestamp, or another hashable object. Floating-point numbers are
+refused: which of them are equal is a matter of rounding. Nothing here looks at a key except to convert it; messages
+name kinds, never keys.
+"""
+
+import datetime
+import numbers
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal.errors import ItemError, ItemTypeError
+
+Kind = Literal[
+    "integers", "strings", "bytes", "truth values", "dates", "timestamps", "timestamps with a time zone", "objects"
+]
+ALLOWED: Final = "keys must be integers, strings, bytes, truth values, dates, timestamps or other hashable objects"
+NO_FLOATS: Final = "keys must not be floating-point numbers, whose equality is a matter of rounding"
+NANOSECONDS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+# A slot of the table of strings keeps the length below, the place above.
+LENGTH_BITS: Final = 20
+LONGEST_KEY: Final = (1 << LENGTH_BITS) - 1
+
+
+@dataclass(frozen=True)
+class Strings:
+    """Strings of bytes where they lie: by offsets into one buffer, or by views into several."""
+
+    size: int
+    offsets: NDArray[Any]
+    views: NDArray[np.uint64] | None
+    buffers: NDArray[np.uint64]
+    held: Any  # the Arrow array, whose memory this is
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest of them."""
+        if self.views is None:
+            return int(np.diff(self.offsets).max(initial=0))
+        return int((self.views[:, 0] & np.uint64(2**32 - 1)).max(initial=0))
+
+
+def kind_of(arrow_type: Any) -> Kind | None:
+    """What keys of an Arrow type are; None where they are all null."""
+    import pyarrow as pa
+
+    t = pa.types
+    if t.is_dictionary(arrow_type):
+        return kind_of(arrow_type.value_type)
+    if t.is_null(arrow_type):
+        return None
+    if t.is_integer(arrow_type):
+        return "integers"
+    if t.is_string(arrow_type) or t.is_large_string(arrow_type) or t.is_string_view(arrow_type):
+        return "strings"
+    binary = (t.is_binary, t.is_large_binary, t.is_binary_view, t.is_fixed_size_binary)
+    if any(check(arrow_type) for check in binary):
+        return "bytes"
+    if t.is_boolean(arrow_type):
+        return "truth values"
+    if t.is_date(arrow_type):
+        return "dates"
+    if t.is_timestamp(arrow_type):
+        return "timestamps" if arrow_type.tz is None else "timestamps with a time zone"
+    if t.is_floating(arrow_type) or t.is_decimal(arrow_type):
+        raise ItemTypeError(f"{NO_FLOATS}; these are {arrow_type}. Cast them to integers or strings.")
+    raise ItemTypeError(f"{ALLOWED}; these are {arrow_type}.")
+
+
+def parts(batch: Any) -> Iterator[Any]:
+    """The batch in order, as Arrow arrays; or as lists, where Arrow has no type for what the batch holds."""
+    import pyarrow as pa
+
+    if isinstance(batch, str | bytes | bytearray | Mapping):
+        raise ItemTypeError(f"keys must be a batch of keys, not {type(batch).__name__}.")
+    if isinstance(batch, pa.Array):
+        yield batch
+    elif isinstance(batch, pa.ChunkedArray):
+        yield from batch.chunks
+    elif isinstance(getattr(batch, "dtype", None), np.dtype) and hasattr(batch, "to_numpy"):  # pandas on numpy
+        yield _of_numpy(np.asarray(batch.to_numpy()))
+    elif isinstance(batch, np.ndarray):
+        yield _of_numpy(batch)
+    elif hasattr(batch, "__arrow_c_stream__") and not hasattr(batch, "columns"):
+        yield from pa.chunked_array(batch).chunks
+    elif hasattr(batch, "columns"):
+        raise ItemError("keys must be one-dimensional; choose one column of the table.")
+    elif isinstance(batch, Iterable):
+        yield _of_list(list(batch))
+    else:
+        raise ItemTypeError(f"keys must be a batch of keys, not {type(batch).__name__}.")
+
+
+def _of_numpy(array: NDArray[Any]) -> Any:
+    import pyarrow as pa
+
+    if array.ndim != 1:
+        raise ItemError(f"keys must be one-dimensional; this array has {array.ndim} dimensions.")
+    if isinstance(array, np.ma.MaskedArray):
+        return pa.array(np.ascontiguousarray(array.data), mask=np.ma.getmaskarray(array))
+    if array.dtype.kind == "O":
+        return _of_list(array.tolist())
+    if array.dtype.kind == "f":
+        raise ItemTypeError(f"{NO_FLOATS}; these are {array.dtype}. Cast them to integers or strings.")
+    if array.dtype.kind not in "iubSUTM":
+        raise ItemTypeError(f"{ALLOWED}; this array holds {array.dtype.type.__name__}.")
+    native = array.dtype.newbyteorder("=")
+    return attempted(lambda: pa.array(np.ascontiguousarray(array, dtype=native)))
+
+
+def is_null(key: Any) -> bool:
+    """Whether an object stands for a missing key: None, NaN, pandas' NA and NaT."""
+    return key is None or type(key).__name__ in ("NAType", "NaTType") or (isinstance(key, float) and key != key)
+
+
+def _of_list(keys: list[Any]) -> Any:
+    import pyarrow as pa
+
+    kinds = set(map(type, keys))
+    if any(issubclass(kind, float) or kind.__name__ in ("NAType", "NaTType") for kind in kinds):
+        keys = [None if is_null(key) else key for key in keys]
+        kinds = set(map(type, keys))
+    kinds.discard(type(None))
+    if not kinds:
+        return pa.nulls(len(keys))
+
+    def all_are(*bases: type) -> bool:
+        return all(issubclass(kind, bases) for kind in kinds)
+
+    if any(issubclass(kind, float | np.floating) for kind in kinds):
+        raise ItemTypeError(f"{NO_FLOATS}. Cast them to integers or strings.")
+    if all_are(bool, np.bool_):
+        return attempted(lambda: pa.array(keys, pa.bool_()))
+    if all_are(numbers.Integral) and bool not in kinds:
+        return _of_integers(keys)
+    for base, arrow_type in ((str, pa.large_string()), (bytes, pa.large_binary())):
+        if all_are(base):
+            return attempted(lambda chosen=arrow_type: pa.array(keys, chosen))
+    if all_are(datetime.datetime) or (all_are(datetime.date) and not any(map(_is_time, kinds))):
+        return attempted(lambda: pa.array(keys))
+    return keys
+
+
+def _is_time(kind: type) -> bool:
+    return issubclass(kind, datetime.datetime)
+
+
+def _of_integers(keys: list[Any]) -> Any:
+    import pyarrow as pa
+
+    for width in (pa.int64(), pa.uint64()):
+        try:
+            return pa.array(keys, width)
+        except (pa.ArrowException, OverflowError):
+            continue
+    return keys
+
+
+def attempted(convert: Any) -> Any:
+    """What ``convert`` gives, or a sentence: Arrow's own messages quote what they could not convert."""
+    import pyarrow as pa
+
+    try:
+        return convert()
+    except (pa.ArrowException, UnicodeError, OverflowError, ValueError, TypeError):
+        pass
+    raise ItemTypeError(f"{ALLOWED}, all of one kind; these cannot be read as such.")
+
+
+def in_order(part: Any) -> Any:
+    """The same keys, decoded: a dictionary's order is not that of its rows."""
+    return without_views(part.dictionary).take(part.indices) if hasattr(part, "dictionary") else part
+
+
+def without_views(array: Any) -> Any:
+    """The same strings by offsets: Arrow has no filter of views."""
+    import pyarrow as pa
+
+    wide = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return array.cast(wide.get(array.type, array.type))
+
+
+def strings_of(array: Any) -> Strings:
+    """An Arrow array of strings or bytes without nulls, where it lies."""
+    import pyarrow as pa
+
+    t = pa.types
+    if t.is_fixed_size_binary(array.type):
+        array = array.cast(pa.large_binary())
+    buffers, size = array.buffers(), len(array)
+    if t.is_string_view(array.type) or t.is_binary_view(array.type):
+        views = np.frombuffer(buffers[1], dtype=np.uint64).reshape(-1, 2)[array.offset : array.offset + size]
+        addresses = np.array([buffer.address if buffer else 0 for buffer in buffers[2:]] or [0], dtype=np.uint64)
+        return Strings(size, np.zeros(1, dtype=np.int32), views, addresses, array)
+    wide = t.is_large_string(array.type) or t.is_large_binary(array.type)
+    offsets: NDArray[Any] = np.zeros(1, dtype=np.int64)
+    if size:
+        width = np.int64 if wide else np.int32
+        offsets = np.frombuffer(buffers[1], dtype=width)[array.offset : array.offset + size + 1]
+    address = buffers[2].address if buffers[2] is not None else 0
+    return Strings(size, offsets, None, np.array([address], dtype=np.uint64), array)

@@ -1,0 +1,282 @@
+"""DP-Frugal-1U for every key of a stream: a private GROUP BY quantile in 8 bytes per key and quantile.
+
+A row is a key and a value. Replacing a row, its value and its key, moves the estimate of one key by at most two steps,
+or those of two keys by at most one step each: over all keys together 2 in L1 and at most 2 in L2, so that a table of a
+million keys costs one guarantee (docs/proofs.md, Theorem 10). A release adds noise to *every* key, whether or not it
+has had rows, and re-anchors all of them: any number of releases costs the one guarantee.
+
+Worked number: ``decimals=1``, ε = 1: noise of scale 2 steps of 0.1, so |noise| < 0.7 with probability 95%, for a key
+with a hundred rows as for one with a million.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal import coins
+from dpfrugal.contributions import Contributions
+from dpfrugal.errors import ItemError, ParameterError, ParameterTypeError
+from dpfrugal.frugal import NanPolicy, checked_nan_policy, quantiles_of
+from dpfrugal.grid import Grid
+from dpfrugal.guarantees import ApproxDP, Guarantee, Sensitivity, checked_guarantee, checked_max_items
+from dpfrugal.guard import Guarded
+from dpfrugal.key_discovery import KeyDiscovery
+from dpfrugal.key_index import MOST_KEYS, KeyIndex, NullKeys, checked_null_keys
+from dpfrugal.keyed_release import KeyedClaim, table_of
+from dpfrugal.keyed_rows import PIECE, UNEVEN, Keys, KnownCodes, pieces, sized
+from dpfrugal.keyed_state import KeyedState
+from dpfrugal.keyed_walk import is_small
+from dpfrugal.noise import Progress
+from dpfrugal.release import SHOWN_BETA
+from dpfrugal.walk import Path
+
+MOST_THREADS: Final = 64
+
+
+def keyed_sensitivity(quantiles: int, max_items_per_person: int, max_keys_per_person: int | None) -> Sensitivity:
+    """How far the rows of one person can move all estimates of all keys and releases together, in steps (Theorem 10).
+
+    ``max_keys_per_person=None``: up to ``max_items_per_person`` rows, in whatever keys. Otherwise up to so many rows
+    in each of up to ``max_keys_per_person`` keys.
+    """
+    keys = 1 if max_keys_per_person is None else max_keys_per_person
+    steps = 2 * max_items_per_person
+    return Sensitivity(l1=steps * keys * quantiles, l2_squared=steps**2 * keys * quantiles)
+
+
+class KeyedDPFrugal1U(Guarded):
+    """Private quantiles for each of many keys, one integer per key and quantile, all under one guarantee.
+
+    The guarantee (Theorem 10) is for neighbours that differ by one replaced row, whose value and key may both change;
+    or by the rows of one person: at most ``max_items_per_person`` of them or, with ``max_keys_per_person``, at most so
+    many in each of at most so many keys. The number of rows and the release times are public, and so are the declared
+    keys, the starts and the steps.
+
+    Rows with a key that was not declared are dropped. ``start`` is one public number, or one for each key. With
+    ``adaptive_steps`` the step of a key doubles while its releases move on, and halves when they have arrived; see
+    ``steps``. State: 8 bytes per key and quantile; with adaptive steps one more, and the last release, which is
+    public.
+
+    >>> from dpfrugal import PureDP
+    >>> k = KeyedDPFrugal1U(0.5, PureDP(epsilon=1.0), keys=["/home", "/pay"], decimals=1, start=20.0)
+    >>> k.update_many(["/home", "/pay", "/else"] * 5_000, [20.5, 21.5, 3.0] * 5_000)
+    >>> table = k.release()
+    >>> table.column_names, table["key"].to_pylist(), k.items
+    (['key', 'quantile', 'value', 'alpha'], ['/home', '/pay'], 15000)
+    """
+
+    def __init__(
+        self,
+        quantile: float | Sequence[float],
+        guarantee: Guarantee,
+        *,
+        keys: Any = None,
+        discover_keys: ApproxDP | None = None,
+        max_keys: int = MOST_KEYS,
+        decimals: int = 0,
+        start: float | Sequence[float] = 0.0,
+        max_items_per_person: int = 1,
+        max_keys_per_person: int | None = None,
+        adaptive_steps: bool = True,
+        nan_policy: NanPolicy = "raise",
+        null_keys: NullKeys = "raise",
+        threads: int = 1,
+        coin_seed: int | None = None,
+    ) -> None:
+        super().__init__()
+        self._guarantee = checked_guarantee(guarantee)
+        self._max_items_per_person = checked_max_items(max_items_per_person)
+        self._max_keys_per_person = checked_max_keys_per_person(max_keys_per_person)
+        self._nan_policy, self._null_keys = checked_nan_policy(nan_policy), checked_null_keys(null_keys)
+        self._threads = checked_threads(threads)
+        path = Path(quantiles_of(quantile), Grid(decimals), coins.key_from_seed(coin_seed))
+        bounds = self._max_items_per_person, self._max_keys_per_person
+        self._sensitivity = keyed_sensitivity(len(path.quantiles), *bounds)
+        guarantee.noise_scale(self._sensitivity)  # what cannot be calibrated is refused here, not at the release
+        if (keys is None) == (discover_keys is None):
+            raise ParameterError(
+                "Either keys or discover_keys must be given: which keys there are is data too. Declare them, or say "
+                "what discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."
+            )
+        self._discovery: KeyDiscovery | None = None
+        if discover_keys is not None:
+            self._discovery = KeyDiscovery(discover_keys, bounds[0] * (bounds[1] or 1))
+            if np.ndim(start):
+                raise ParameterError("start must be one number where keys are discovered.")
+        self._index = KeyIndex(keys, max_keys=max_keys)
+        starts = starts_of(start, path.grid, max(1, self._index.size))
+        self._first_start = int(starts[0])  # of a key that is yet to come
+        self._state = KeyedState.at(starts, path, adaptive_steps)
+        self._contributions: Contributions | None = None
+        self._last: Any = None
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """The quantiles that are estimated, in the caller's order."""
+        return self._state.path.quantiles
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What covers the values of every release of every key together."""
+        return self._guarantee
+
+    @property
+    def discover_keys(self) -> ApproxDP | None:
+        """What discovering keys costs besides; None where they were declared."""
+        return None if self._discovery is None else self._discovery.cost
+
+    @property
+    def keys(self) -> Any:
+        """The keys that are public, as a pyarrow.Array: those declared, or those discovered so far."""
+        if self._discovery is None:
+            return self._index.keys
+        return self._index.keys.take(self._public(self._discovery.public))
+
+    @property
+    def items(self) -> int:
+        """How many rows have been taken in, omitted and dropped ones included."""
+        return self._state.items
+
+    @property
+    def set_aside(self) -> int:
+        """How many rows were more than their person may have. For the operator's eyes: no guarantee covers it."""
+        return 0 if self._contributions is None else self._contributions.set_aside
+
+    def update_many(self, keys: Any, values: Any, person: Any = None) -> None:
+        """Take in a batch of rows: all of it, or, where any of it is refused, nothing.
+
+        ``person`` says whose row each is: rows beyond the bounds per person are set aside at random. Without it the
+        bounds are the caller's promise.
+        """
+        with self._alone():
+            before, known = self.items, self._index.size
+            batch, values = Keys(self._index, keys, self._null_keys), sized(values)
+            if batch.size != len(values):
+                lengths = f"there are {batch.size:,} keys and {len(values):,} values"
+                raise ItemError(f"keys and values must be of the same length; {lengths}.")
+            people = self._people(person)
+            counts = np.empty(0, dtype=np.int64) if self._discovery is None else self._discovery.counts()
+            codes = np.empty(0, dtype=np.int32)
+            try:
+                if people is None:
+                    self._take(batch, values, batch.size)
+                else:
+                    codes = batch.next(batch.size)
+                    self._take(KnownCodes(people.taken(person, codes)), values, batch.size)
+            finally:
+                applied = self.items > before or not batch.size
+                if self._discovery is not None and not applied:
+                    self._index.forget(known)
+                    self._discovery.recount(counts)
+                if people is not None:
+                    if applied:
+                        people.settle(codes)
+                        self._contributions = people
+                    else:
+                        people.undo()
+
+    def _people(self, person: Any) -> Contributions | None:
+        """Who has had how many rows, where rows come with a person."""
+        if (person is None) != (self._contributions is None) and self.items:
+            raise ItemError("person must be given with every batch, or with none.")
+        if person is None or self._contributions is not None:
+            return self._contributions
+        return Contributions(self._max_items_per_person, self._max_keys_per_person)
+
+    def _take(self, keys: Keys | KnownCodes, values: Any, rows: int) -> None:
+        """A batch of one piece is one call of compiled code on the state itself; all else walks on a copy of it."""
+        batch = pieces(keys, values, self._nan_policy)
+        if rows <= PIECE:
+            batch = iter(several := list(batch))
+            small = self._threads > 1 or self._discovery is not None or is_small(self.items + rows)
+            if len(several) == 1 and not small:
+                self._state.walk(several[0].codes, several[0].values, threads=1)
+                return
+        state = self._state.copy()
+        for piece in batch:
+            if self._discovery is not None:
+                self._discovery.count(piece.codes)
+                if self._index.size > len(state.estimates):
+                    state = state.with_room(self._index.size, self._first_start)
+            state.walk(piece.codes, piece.values, self._threads)
+        if state.items != self.items + rows:
+            raise ItemError(UNEVEN)
+        self._state = state
+
+    def release(self, progress: Progress | None = None) -> Any:
+        """A pyarrow.Table with a private value for every public key and quantile, and its α at β = 0.05.
+
+        The same table again where no row has come since the last release. ``progress`` is called with the number of
+        values that have their noise, and the number of all.
+        """
+        with self._alone():
+            if self._last is None or self._state.released_at < self.items:
+                self._last = self._fresh_release(progress)
+            return self._last
+
+    def _fresh_release(self, progress: Progress | None) -> Any:
+        """Theorem 10 rests on this: noise for every public key, whether or not it has had rows, then re-anchor."""
+        keys, public = self._index.keys, np.arange(self._index.size)
+        if self._discovery is not None:
+            found = self._discovery.found()
+            public = self._public(np.union1d(self._discovery.public, found))
+            keys = keys.take(public)
+        values, exponents, state = self._state.release(public, self._guarantee, self._sensitivity, progress)
+        alpha = self._guarantee.alpha(SHOWN_BETA, self._sensitivity, exact=True) * state.path.grid.step
+        claim = KeyedClaim(
+            guarantee=self._guarantee,
+            discover_keys=self.discover_keys,
+            max_items_per_person=self._max_items_per_person,
+            max_keys_per_person=self._max_keys_per_person,
+            items=self.items,
+        )
+        table = table_of(keys, self.quantiles, values, np.ldexp(alpha, exponents), claim.metadata())
+        if self._discovery is not None:
+            self._discovery.settle(found)
+        self._state = state  # re-anchor
+        return table
+
+    def _public(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Codes of discovered keys in the order of the keys: the order they came in is data."""
+        import pyarrow.compute as pc
+
+        order: NDArray[np.uint64] = pc.sort_indices(self._index.keys.take(codes)).to_numpy()
+        return codes[order]
+
+    def __repr__(self) -> str:
+        shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)
+        return f"{type(self).__name__}({shown}, {self._guarantee}, keys={len(self.keys)}, items={self.items})"
+
+
+def starts_of(start: float | Sequence[float], grid: Grid, keys: int) -> NDArray[np.int64]:
+    """The grid points of the public starts: one for all keys, or one for each."""
+    if np.ndim(start) == 0:
+        return np.full(keys, grid.start(start), dtype=np.int64)  # type: ignore[arg-type]
+    points = np.array([grid.start(one) for one in start], dtype=np.int64)  # type: ignore[union-attr]
+    if points.size != keys:
+        raise ParameterError(f"start must be one number, or one for each of {keys:,} keys; there are {points.size:,}.")
+    return points
+
+
+def checked_max_keys_per_person(max_keys_per_person: int | None) -> int | None:
+    """``max_keys_per_person``, if it can be one."""
+    if max_keys_per_person is None:
+        return None
+    if isinstance(max_keys_per_person, bool) or not isinstance(max_keys_per_person, int | np.integer):
+        raise ParameterTypeError(
+            f"max_keys_per_person must be an integer or None, not {type(max_keys_per_person).__name__}."
+        )
+    if not 1 <= max_keys_per_person <= 10**9:
+        raise ParameterError(f"max_keys_per_person must be between 1 and 10**9; {max_keys_per_person} is not.")
+    return int(max_keys_per_person)
+
+
+def checked_threads(threads: int) -> int:
+    """``threads``, if it is a power of two."""
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer):
+        raise ParameterTypeError(f"threads must be an integer, not {type(threads).__name__}.")
+    if not 1 <= threads <= MOST_THREADS or threads & (threads - 1):
+        raise ParameterError(f"threads must be a power of two between 1 and {MOST_THREADS}; {threads} is not.")
+    return int(threads)

@@ -1,0 +1,110 @@
+"""Contributions: the bounds hold over any batches, chance decides, and a refused batch leaves no trace."""
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpfrugal import ItemError, ItemTypeError
+from dpfrugal.contributions import Contributions
+
+ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 5)), max_size=60)
+
+
+@settings(deadline=None, max_examples=80)
+@given(ROWS, st.integers(1, 6), st.none() | st.integers(1, 6), st.integers(1, 4))
+def test_nobody_has_more_than_the_bounds_and_nothing_is_wasted(
+    rows: list[tuple[int, int]], most_items: int, most_keys: int | None, batches: int
+) -> None:
+    people = Contributions(most_items, most_keys)
+    had: dict[int, list[int]] = defaultdict(list)
+    refused: dict[int, set[int]] = defaultdict(set)
+    for batch in (rows[k::batches] for k in range(batches)):
+        ids, codes = [who for who, _ in batch], np.array([code for _, code in batch], dtype=np.int32)
+        kept = people.taken(ids, codes)
+        for who, code, taken in zip(ids, codes.tolist(), kept.tolist(), strict=True):
+            assert taken in (code, -1)
+            (had[who].append(taken) if taken >= 0 else refused[who].add(code))
+        people.settle(codes)
+    aside = 0
+    for who, seen in Counter(who for who, code in rows if code >= 0).items():
+        aside += seen - len(had[who])
+        full = {key for key, count in Counter(had[who]).items() if count == most_items}
+        if most_keys is None:
+            assert len(had[who]) == min(seen, most_items)
+        else:
+            assert max(Counter(had[who]).values()) <= most_items
+            assert len(set(had[who])) <= most_keys
+            # A row was set aside because its key had its rows, or because there was no room for its key.
+            no_room = len(set(had[who])) == most_keys
+            assert all(code in full or (no_room and code not in had[who]) for code in refused[who] - {-1})
+    assert people.set_aside == aside
+
+
+@settings(deadline=None, max_examples=40)
+@given(ROWS, ROWS, st.integers(1, 3), st.none() | st.integers(1, 3))
+def test_a_refused_batch_leaves_no_trace(
+    before: list[tuple[int, int]], refused: list[tuple[int, int]], most_items: int, most_keys: int | None
+) -> None:
+    people = Contributions(most_items, most_keys)
+
+    def take(rows: list[tuple[int, int]]) -> Any:
+        codes = np.array([code for _, code in rows], dtype=np.int32)
+        people.taken([who for who, _ in rows], codes)
+        return codes
+
+    people.settle(take(before))
+    state: list[Any] = [people._tallies.copy(), people._keys.copy(), people._people.size, people.set_aside]
+    take(refused)
+    people.undo()
+    after: list[Any] = [people._tallies, people._keys, people._people.size, people.set_aside]
+    assert all(np.array_equal(was, now) for was, now in zip(state, after, strict=True))
+    people.undo()  # there is nothing left to undo
+
+
+def test_chance_decides_within_a_batch() -> None:
+    """Each of 10 rows of 20,000 people has the same chance; 7 standard deviations: below 1e-10 for all ten."""
+    persons, rows = 20_000, 10
+    people = Contributions(1)
+    codes = np.tile(np.arange(rows, dtype=np.int32), persons)
+    kept = people.taken(np.repeat(np.arange(persons), rows), codes)
+    counts = np.bincount(kept[kept >= 0], minlength=rows)
+    assert counts.sum() == persons
+    spread = 7 * np.sqrt(persons * 0.1 * 0.9)
+    assert (np.abs(counts - persons / rows) < spread).all()
+    first_come = np.bincount(codes[::rows], minlength=rows)  # the leg that must fail: the first row of each
+    assert (np.abs(first_come - persons / rows) > spread).all()
+
+
+def test_other_peoples_rows_do_not_matter() -> None:
+    """With room for all of a person's rows, all are taken, whatever others send."""
+    people = Contributions(3)
+    ids = ["ann"] * 3 + ["bob"] * 50
+    kept = people.taken(ids, np.arange(53, dtype=np.int32))
+    assert kept[:3].tolist() == [0, 1, 2]
+    assert (kept[3:] >= 0).sum() == 3
+
+
+@pytest.mark.parametrize("shape", [list, np.array, pd.Series, pl.Series, pa.array])
+def test_ids_in_any_shape(shape: Any) -> None:
+    people = Contributions(1)
+    assert (people.taken(shape(["a", "b", "a"]), np.zeros(3, dtype=np.int32)) >= 0).sum() == 2
+
+
+def test_refusals() -> None:
+    people = Contributions(1)
+    codes = np.zeros(2, dtype=np.int32)
+    with pytest.raises(ItemError, match="person has null ids"):
+        people.taken(["a", None], codes)
+    with pytest.raises(ItemError, match="one length"):
+        people.taken(["a"], codes)
+    assert people._people.size == 0
+    people.settle(people.taken(["a", "b"], codes))
+    with pytest.raises(ItemTypeError, match="person has ids that cannot be used"):
+        people.taken([1, 2], codes)
