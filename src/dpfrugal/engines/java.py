@@ -16,7 +16,10 @@ from dpfrugal.errors import ParameterError
 
 OLDEST: Final = 17
 WRAPPER: Final = """#!/bin/sh
-for argument do shift; case "$argument" in --add-modules=jdk.incubator.vector) ;; *) set -- "$@" "$argument" ;; esac; done
+for argument do
+  shift
+  case "$argument" in --add-modules=jdk.incubator.vector) ;; *) set -- "$@" "$argument" ;; esac
+done
 exec "{java}" "$@"
 """
 

@@ -55,7 +55,7 @@ class _Rows:
         ).withColumn("index", index)
         self._mark = F.xxhash64("row", "item")
         self._partitions = _partitions(df)
-        self._kept = F.lit(False)  # noqa: FBT003
+        self._kept = F.lit(False)
 
     def sample(self, wanted: int) -> Sample:
         """One scan; a kept row brings its position and its fingerprint."""

@@ -56,14 +56,14 @@ class Records:
         body = json.dumps({"format": FORMAT, "query": self._query, "state": state})
         text = f"{hashlib.sha256(body.encode('utf-8')).hexdigest()}\n{body}"
         draft = self._path(f"draft-{batch}")
-        stream = self._files.create(draft, True)  # noqa: FBT003 - a draft of a killed driver is overwritten
+        stream = self._files.create(draft, True)
         stream.write(bytearray(text.encode("utf-8")))
         stream.hsync()
         stream.close()
         if not self._files.rename(draft, self._path(str(batch))):
             raise TableError(f"The checkpoint {self._folder.getParent()} could not be written.")
         for number in numbers[: 1 - KEPT_RECORDS]:
-            self._files.delete(self._path(str(number)), False)  # noqa: FBT003
+            self._files.delete(self._path(str(number)), False)
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._folder, name)
