@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
 
-.PHONY: help demo test lint unit nojit spark test-cluster bench bench-spark accuracy coins clean
+.PHONY: help demo paper test lint unit nojit spark test-cluster bench bench-spark accuracy coins clean
 
 help:
 	@echo "make demo   private p50, p90 and p99 of ten million latencies, with a picture in demo/"
+	@echo "make paper  every table and figure of the paper at its scale, as kept in docs/paper (a few minutes)"
 	@echo "make test   lint, types, layers, doctests and tests"
 	@echo "make test-cluster  Spark with executors of their own, one of which is killed, and a driver that is killed too"
 	@echo "make bench-spark   rows a second on Spark, beside Spark's own percentile_approx"
@@ -27,6 +28,10 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)
 	$(BIN)/dpfrugal demo --output demo
+
+# Goes on where it stopped; what is complete is not run again without --fresh.
+paper: $(READY)
+	$(BIN)/dpfrugal paper --output docs/paper
 
 test: lint unit nojit spark
 
@@ -78,5 +83,5 @@ coins: $(READY)
 	$(BIN)/python -m benchmarks.coin_check
 
 clean:
-	rm -rf $(VENV) build dist demo .hypothesis .mypy_cache .ruff_cache src/*.egg-info
+	rm -rf $(VENV) build dist demo paper .hypothesis .mypy_cache .ruff_cache src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -344,5 +344,5 @@ def test_demo_draws_its_picture(tmp_path: Path) -> None:
 
 def test_help_and_version() -> None:
     assert run("--version").stdout.startswith("dpfrugal ")
-    for command in ([], ["quantile"], ["watch"], ["plan"], ["demo"]):
+    for command in ([], ["quantile"], ["watch"], ["plan"], ["demo"], ["ledger"], ["ledger", "add"]):
         assert "Usage" in run(*command, "--help").stdout

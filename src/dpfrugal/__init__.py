@@ -10,17 +10,23 @@
 
 from dpfrugal.dp_frugal import DPFrugal1U
 from dpfrugal.errors import (
+    BudgetExceeded,
+    CheckpointError,
+    CheckpointWarning,
     DPFrugalError,
     ItemError,
     ItemTypeError,
+    LedgerError,
     ParameterError,
     ParameterTypeError,
     PrivacyError,
+    ReplayError,
     TableError,
 )
 from dpfrugal.frugal import Frugal1U
 from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
 from dpfrugal.keyed import KeyedDPFrugal1U
+from dpfrugal.ledger import Ledger
 from dpfrugal.quantile import PrivateQuantile
 from dpfrugal.release import Release, SegmentRelease, WalkRelease
 from dpfrugal.version import __version__
@@ -28,6 +34,9 @@ from dpfrugal.version import __version__
 __all__ = [
     "ZCDP",
     "ApproxDP",
+    "BudgetExceeded",
+    "CheckpointError",
+    "CheckpointWarning",
     "DPFrugal1U",
     "DPFrugalError",
     "Frugal1U",
@@ -35,12 +44,15 @@ __all__ = [
     "ItemError",
     "ItemTypeError",
     "KeyedDPFrugal1U",
+    "Ledger",
+    "LedgerError",
     "ParameterError",
     "ParameterTypeError",
     "PrivacyError",
     "PrivateQuantile",
     "PureDP",
     "Release",
+    "ReplayError",
     "SegmentRelease",
     "Sensitivity",
     "TableError",

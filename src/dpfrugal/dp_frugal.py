@@ -10,15 +10,18 @@ probability 95%, at every release.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from dpfrugal import guard, noise
-from dpfrugal.frugal import Frugal1U, NanPolicy
+from dpfrugal import guard, noise, records
+from dpfrugal.account import Account
+from dpfrugal.checkpoint import Contents
+from dpfrugal.frugal import Frugal1U, NanPolicy, points_of
 from dpfrugal.grid import LARGEST_ESTIMATE
 from dpfrugal.guarantees import Guarantee, Sensitivity, checked_guarantee, checked_max_items
 from dpfrugal.guard import Guarded
+from dpfrugal.ledger import Ledger
 from dpfrugal.release import WalkRelease
 
 
@@ -35,7 +38,7 @@ class DPFrugal1U(Guarded):
     The guarantee (Theorem 4) is for neighbours that differ by one replaced item, or by the at most
     ``max_items_per_person`` items of one person. The number of items and the release times are public.
     The start is a public constant: never derive it from the items. Several quantiles share the budget: the
-    guarantee covers all of them together.
+    guarantee covers all of them together. With a ``ledger`` it is spent on ``dataset``, once, before the first release.
 
     ``update``, ``update_many`` and ``release`` may be called from several threads.
 
@@ -59,14 +62,23 @@ class DPFrugal1U(Guarded):
         max_items_per_person: int = 1,
         nan_policy: NanPolicy = "raise",
         coin_seed: int | None = None,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
     ) -> None:
-        super().__init__()
         self._guarantee = checked_guarantee(guarantee)
         self._max_items_per_person = checked_max_items(max_items_per_person)
         self._walk = Frugal1U(quantile, decimals=decimals, start=start, nan_policy=nan_policy, coin_seed=coin_seed)
         self._sensitivity = sensitivity_of(len(self.quantiles), self._max_items_per_person)
         guarantee.noise_scale(self._sensitivity)  # what cannot be calibrated is refused here, not at the release
+        super().__init__(
+            Account.opened(
+                *(ledger, dataset, guarantee, self._sensitivity),
+                by=type(self).__name__,
+                max_items_per_person=self._max_items_per_person,
+            )
+        )
         self._last: WalkRelease | None = None
+        self._anchor = self._walk._estimates, 0  # the last public values, and the number of items then
 
     @property
     def quantiles(self) -> tuple[float, ...]:
@@ -105,19 +117,56 @@ class DPFrugal1U(Guarded):
     def _fresh_release(self) -> WalkRelease:
         walk = self._walk
         raw = [int(point) for point in walk._settled()]
+        self._account.before_noise()
         noisy = [_on_grid(point) for point in noise.add_noise(raw, self._guarantee, self._sensitivity)]
         points = _in_order(noisy, self.quantiles)
         walk._estimates = np.array(points, dtype=np.int64)  # re-anchor: Theorem 4 rests on this line
-        grid = walk._path.grid
+        self._anchor = walk._estimates, walk.items
+        return self._released()
+
+    def _released(self) -> WalkRelease:
+        """The release at the anchor, all of it public."""
+        points, items = self._anchor
+        grid = self._walk._path.grid
         return WalkRelease(
-            values=tuple(grid.value(point) for point in points),
-            quantiles=walk.quantiles,
+            values=tuple(grid.value(point) for point in points.tolist()),
+            quantiles=self.quantiles,
             guarantee=self._guarantee,
-            items=walk.items,
+            items=items,
             grid=grid,
             sensitivity=self._sensitivity,
             max_items_per_person=self._max_items_per_person,
         )
+
+    def _contents(self) -> Contents:
+        walk, (points, items) = self._walk._contents(), self._anchor
+        more = {
+            "guarantee": records.of_guarantee(self._guarantee),
+            "max_items_per_person": self._max_items_per_person,
+        }
+        public = {"anchor": points.tolist(), "anchored_at": items, "released": self._last is not None}
+        return Contents(type(self).__name__, walk.parameters | more, walk.state | public)
+
+    @classmethod
+    def _of_contents(cls, contents: Contents) -> Self:
+        parameters, state, walk = contents.parameters, contents.state, Frugal1U._of_contents(contents)
+        estimator = cls(
+            walk.quantiles,
+            records.guarantee_of(parameters["guarantee"]),
+            max_items_per_person=parameters["max_items_per_person"],
+        )
+        estimator._walk = walk
+        estimator._anchor = (
+            points_of(state["anchor"], len(walk.quantiles)),
+            records.integer_of(state["anchored_at"], 0, walk.items),
+        )
+        if state["released"] is True:
+            estimator._last = estimator._released()
+        return estimator
+
+    def _forget(self) -> None:
+        points, items = self._anchor
+        self._walk._estimates, self._walk._position, self._walk._pending = points, items, []
 
     def __repr__(self) -> str:
         shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)

@@ -31,3 +31,27 @@ class TableError(DPFrugalError, ValueError):
 
 class PrivacyError(DPFrugalError, RuntimeError):
     """Going on would break the promised guarantee, so nothing was released."""
+
+
+class BudgetExceeded(PrivacyError):  # noqa: N818 - the name says what happened
+    """A dataset's total does not cover what was asked for; ``left`` is what it still covers, of the same kind."""
+
+    def __init__(self, message: str, left: object = None) -> None:
+        super().__init__(message)
+        self.left = left
+
+
+class ReplayError(PrivacyError):
+    """A checkpoint is stale, or nothing proves it fresh: its items could be released a second time."""
+
+
+class LedgerError(DPFrugalError, RuntimeError):
+    """A ledger could not be opened, read or written; nothing was released on its account."""
+
+
+class CheckpointError(DPFrugalError, RuntimeError):
+    """A checkpoint could not be written, or is not what it should be: nothing was restored."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint is raw private state, and others may read it."""

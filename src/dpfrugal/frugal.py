@@ -8,16 +8,19 @@ Worked number: the 0.99-quantile of normal(50, 2) is 54.65; with ``decimals=3`` 
 55,000 items, and then stays within about ±0.04.
 """
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Literal
+from dataclasses import replace
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal import coins
+from dpfrugal import checkpoint, coins, records
+from dpfrugal.checkpoint import Contents
 from dpfrugal.errors import ItemError, ParameterError
-from dpfrugal.grid import Grid
+from dpfrugal.grid import HIGHEST_ITEM, Grid
 from dpfrugal.guarantees import probability
 from dpfrugal.items import Chunk, chunks, number
 from dpfrugal.walk import Path, advance
@@ -79,6 +82,12 @@ def admitted(item: Any, nan_policy: NanPolicy) -> int | float:
     if plain != plain and nan_policy == "raise":
         raise ItemError('An item is NaN; clean the data, or use nan_policy="omit".')
     return plain
+
+
+def points_of(record: Any, size: int) -> NDArray[np.int64]:
+    """Grid points out of a checkpoint."""
+    points = [records.integer_of(point, -HIGHEST_ITEM) for point in records.list_of(record, size)]
+    return np.array(points, dtype=np.int64)
 
 
 class Frugal1U:
@@ -144,6 +153,36 @@ class Frugal1U:
         """Take in a batch: all of it, or, where any of it is refused, nothing."""
         self._settled()
         self._take(chunks(items))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a checkpoint, whole or not at all: raw state, readable by its owner only."""
+        checkpoint.write(path, self._contents())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Go on from a checkpoint exactly as it would have gone on."""
+        contents = checkpoint.read(path, cls.__name__)
+        return checkpoint.restored(path, lambda: cls._of_contents(contents))
+
+    def _contents(self) -> Contents:
+        estimates = self._settled().tolist()
+        parameters = {
+            "quantiles": records.packed(self.quantiles),
+            "decimals": self._path.grid.decimals,
+            "nan_policy": self._nan_policy,
+        }
+        state = {"key": self._path.key, "position": self._position, "estimates": estimates}
+        return Contents(type(self).__name__, parameters, state)
+
+    @classmethod
+    def _of_contents(cls, contents: Contents) -> Self:
+        parameters, state = contents.parameters, contents.state
+        quantiles = records.floats_of(parameters["quantiles"]).tolist()
+        walk = cls(quantiles, decimals=parameters["decimals"], nan_policy=parameters["nan_policy"], coin_seed=0)
+        walk._path = replace(walk._path, key=records.integer_of(state["key"], 0, coins.WORD_MASK))
+        walk._position = records.integer_of(state["position"])
+        walk._estimates = points_of(state["estimates"], len(quantiles))
+        return walk
 
     def __repr__(self) -> str:
         shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)

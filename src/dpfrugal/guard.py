@@ -9,9 +9,14 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from dataclasses import replace
+from typing import Any, NoReturn, Self
 
+from dpfrugal import checkpoint
+from dpfrugal.account import Account
+from dpfrugal.checkpoint import Contents
 from dpfrugal.errors import PrivacyError
+from dpfrugal.ledger import Ledger
 
 forks = 0
 
@@ -26,9 +31,14 @@ if hasattr(os, "register_at_fork"):
 
 
 class Guarded:
-    """What every private estimator inherits."""
+    """What every private estimator inherits.
 
-    def __init__(self) -> None:
+    Before it takes noise it must call ``self._account.before_noise()``. To be saved and loaded it needs ``_contents``,
+    ``_of_contents`` and ``_forget``.
+    """
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
         self._lock = threading.Lock()
         self._owner: int | None = None
         self._forks = forks
@@ -52,6 +62,62 @@ class Guarded:
             )
         if self._owner == threading.get_ident():
             raise PrivacyError("A private estimator cannot be used from within its own update_many or release.")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a checkpoint: **raw private state**, readable by its owner only. This estimator may go on.
+
+        It is written whole or not at all, and is on disk when this returns.
+        """
+        self._save(path)
+
+    def _save(self, path: str | os.PathLike[str], **notes: Any) -> None:
+        with self._alone():
+            contents = self._contents()
+            checkpoint.write(path, replace(contents, account=self._account.to_record(), notes=notes))
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        ledger: Ledger | None = None,
+        accept_replay_risk: bool = False,
+        forget_if_stale: bool = False,
+    ) -> Self:
+        """Go on from a checkpoint exactly as it would have gone on (docs/proofs.md, Theorem 12).
+
+        The ledger that it is charged to proves it fresh: no noise was taken since it was saved. A stale one is refused,
+        or, with ``forget_if_stale=True``, goes on from its last public values without the items it held. Without a
+        ledger nothing proves that its items are not released twice: ``accept_replay_risk=True`` says so aloud.
+        """
+        return cls._load(path, ledger, accept_replay_risk=accept_replay_risk, forget_if_stale=forget_if_stale)[0]
+
+    @classmethod
+    def _load(
+        cls, path: str | os.PathLike[str], ledger: Ledger | None, *, accept_replay_risk: bool, forget_if_stale: bool
+    ) -> tuple[Self, dict[str, Any]]:
+        """The estimator, and the notes that were saved with it."""
+        contents = checkpoint.read(path, cls.__name__)
+        account = checkpoint.restored(path, lambda: Account.of_record(contents.account, ledger))
+        estimator = checkpoint.restored(path, lambda: cls._of_contents(contents))
+        account.prove_fresh(accept_replay_risk=accept_replay_risk, forget_if_stale=forget_if_stale)
+        estimator._account = account
+        if account.stale:
+            estimator._forget()
+        return estimator, contents.notes
+
+    def _contents(self) -> Contents:
+        """All parameters and all state."""
+        raise NotImplementedError
+
+    @classmethod
+    def _of_contents(cls, contents: Contents) -> Self:
+        """The estimator that ``_contents`` was taken of."""
+        raise NotImplementedError
+
+    def _forget(self) -> None:
+        """Drop every item that no release has taken in: go on from public values only."""
+        raise NotImplementedError
 
     def __reduce__(self) -> NoReturn:
         raise PrivacyError("A private estimator cannot be copied or pickled: the copy could release the same items.")

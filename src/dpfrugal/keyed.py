@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal import coins
+from dpfrugal.account import Account
 from dpfrugal.contributions import Contributions
 from dpfrugal.errors import ItemError, ParameterError, ParameterTypeError
 from dpfrugal.frugal import NanPolicy, checked_nan_policy, quantiles_of
@@ -28,6 +29,7 @@ from dpfrugal.keyed_release import KeyedClaim, table_of
 from dpfrugal.keyed_rows import PIECE, UNEVEN, Keys, KnownCodes, pieces, sized
 from dpfrugal.keyed_state import KeyedState
 from dpfrugal.keyed_walk import is_small
+from dpfrugal.ledger import Ledger
 from dpfrugal.noise import Progress
 from dpfrugal.release import SHOWN_BETA
 from dpfrugal.walk import Path
@@ -84,8 +86,9 @@ class KeyedDPFrugal1U(Guarded):
         null_keys: NullKeys = "raise",
         threads: int = 1,
         coin_seed: int | None = None,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
     ) -> None:
-        super().__init__()
         self._guarantee = checked_guarantee(guarantee)
         self._max_items_per_person = checked_max_items(max_items_per_person)
         self._max_keys_per_person = checked_max_keys_per_person(max_keys_per_person)
@@ -105,6 +108,14 @@ class KeyedDPFrugal1U(Guarded):
             self._discovery = KeyDiscovery(discover_keys, bounds[0] * (bounds[1] or 1))
             if np.ndim(start):
                 raise ParameterError("start must be one number where keys are discovered.")
+        super().__init__(
+            Account.opened(
+                *(ledger, dataset, guarantee, self._sensitivity),
+                by=type(self).__name__,
+                max_items_per_person=self._max_items_per_person,
+                besides=discover_keys,
+            )
+        )
         self._index = KeyIndex(keys, max_keys=max_keys)
         starts = starts_of(start, path.grid, max(1, self._index.size))
         self._first_start = int(starts[0])  # of a key that is yet to come
@@ -218,6 +229,7 @@ class KeyedDPFrugal1U(Guarded):
 
     def _fresh_release(self, progress: Progress | None) -> Any:
         """Theorem 10 rests on this: noise for every public key, whether or not it has had rows, then re-anchor."""
+        self._account.before_noise()
         keys, public = self._index.keys, np.arange(self._index.size)
         if self._discovery is not None:
             found = self._discovery.found()

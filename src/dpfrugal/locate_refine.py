@@ -14,6 +14,7 @@ import bisect
 import copy
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,11 @@ from dpfrugal.guarantees import Guarantee, Sensitivity, positive, probability
 from dpfrugal.locate import HUGE, SHORTEST
 from dpfrugal.noise import add_noise
 from dpfrugal.noisy_cdf import NoisyCdf
+from dpfrugal.records import floats_of, integer_of, list_of, packed
 from dpfrugal.search import Search
 
 LARGEST_SCALE = 2.0**53  # of noise; no segment has as many items
+FARTHEST = 2**80  # no noisy count is as large
 NEAREST = 1e-9  # no quantile is sought closer to 0 or 1: no stream is long enough to tell
 
 
@@ -153,6 +156,37 @@ class LocateRefine:
                 search.length(self.items, self._bin_variance, self._bin_variance)
             except (ArithmeticError, LookupError, ValueError):
                 self._searches[k] = Search(search.target, search.start, search.half_life)
+
+    def to_state(self) -> dict[str, Any]:
+        """For a checkpoint: everything that later edges, lengths and estimates depend on. It is public."""
+        return {
+            "items": self.items,
+            "searches": [search.to_state() for search in self._searches],
+            "edges": packed(self.edges),
+            "segment_length": self.segment_length,
+            "pending": packed(self._pending),
+            "before": [search.to_state() for search in self._before],
+        }
+
+    def restore(self, state: Any) -> None:
+        """Go on from what ``to_state`` was taken of, by a machine with the same parameters."""
+        self.items = integer_of(state["items"])
+        self._searches = [Search.of_state(part) for part in list_of(state["searches"], len(self._searches))]
+        self._plan()
+        self.segment_length = integer_of(state["segment_length"], SHORTEST)
+        self.edges = floats_of(state["edges"])
+        if not (self.edges.size and np.isfinite(self.edges).all() and (np.diff(self.edges) > 0).all()):
+            raise ValueError("edges are numbers that rise")
+        if state["pending"] is not None:
+            counts, items, parts = list_of(state["pending"], 3)
+            noisy = [integer_of(count, -FARTHEST, FARTHEST) for count in list_of(counts, self.edges.size + 1)]
+            self._pending = noisy, integer_of(items, 1), integer_of(parts, 1)
+            self._before = [Search.of_state(part) for part in list_of(state["before"], len(self._searches))]
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, Sensitivity]:
+        """What a neighbour may move in the segment that holds it: a histogram, or one number."""
+        return self._histogram, self._number
 
     @property
     def estimates(self) -> tuple[float, ...]:

@@ -12,17 +12,20 @@ median; the state is under a kilobyte.
 import copy
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal import guard
+from dpfrugal import guard, records
+from dpfrugal.account import Account
+from dpfrugal.checkpoint import Contents
 from dpfrugal.errors import ItemError, ParameterError
 from dpfrugal.frugal import NanPolicy, admitted, checked_nan_policy, quantiles_of
 from dpfrugal.guarantees import Guarantee, checked_guarantee, checked_max_items, positive
 from dpfrugal.guard import Guarded
 from dpfrugal.items import Chunk, chunks
+from dpfrugal.ledger import Ledger
 from dpfrugal.locate_refine import LocateRefine
 from dpfrugal.release import SegmentRelease
 
@@ -36,7 +39,8 @@ class PrivateQuantile(Guarded):
     The guarantee (Theorem 9) is for neighbours that differ by one replaced item, or by the at most
     ``max_items_per_person`` items of one person. ``start`` and ``expected_items`` are public hints, never needed;
     ``half_life``, in items, makes it follow a moving quantile. ``release`` costs nothing, as often as it is asked.
-    It may be used from several threads.
+    With a ``ledger`` the guarantee is spent on ``dataset``, once, before the first segment takes noise. It may be used
+    from several threads.
 
     >>> import numpy as np
     >>> from dpfrugal import PureDP
@@ -57,12 +61,14 @@ class PrivateQuantile(Guarded):
         expected_items: int | None = None,
         half_life: float | None = None,
         nan_policy: NanPolicy = "raise",
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
     ) -> None:
-        super().__init__()
         self._quantiles = quantiles_of(quantile)
         self._guarantee = checked_guarantee(guarantee)
         self._max_items_per_person = checked_max_items(max_items_per_person)
         self._nan_policy = checked_nan_policy(nan_policy)
+        self._hints = (start, expected_items, half_life)
         self._machine = LocateRefine(
             self._quantiles,
             guarantee,
@@ -70,6 +76,13 @@ class PrivateQuantile(Guarded):
             start=start,
             expected_items=expected_items,
             half_life=half_life,
+        )
+        super().__init__(
+            Account.opened(
+                *(ledger, dataset, guarantee, *self._machine.sensitivities),
+                by=type(self).__name__,
+                max_items_per_person=self._max_items_per_person,
+            )
         )
         self._counts = self._empty_counts(self._machine)
         self._filled = 0  # items in the open segment
@@ -185,6 +198,49 @@ class PrivateQuantile(Guarded):
                 )
             return self._last
 
+    def _contents(self) -> Contents:
+        parameters = {
+            "quantiles": records.packed(self._quantiles),
+            "guarantee": records.of_guarantee(self._guarantee),
+            "max_items_per_person": self._max_items_per_person,
+            "nan_policy": self._nan_policy,
+            "hints": records.packed([None if hint is None else float(hint) for hint in self._hints]),
+        }
+        state = {
+            "machine": self._machine.to_state(),
+            "counts": self._counts.tolist(),
+            "filled": self._filled,
+            "pending": [records.of_item(item) for item in self._pending],
+        }
+        return Contents(type(self).__name__, parameters, state)
+
+    @classmethod
+    def _of_contents(cls, contents: Contents) -> Self:
+        parameters, state = contents.parameters, contents.state
+        start, expected_items, half_life = (
+            None if hint is None else records.float_of(hint) for hint in records.list_of(parameters["hints"], 3)
+        )
+        estimator = cls(
+            records.floats_of(parameters["quantiles"]).tolist(),
+            records.guarantee_of(parameters["guarantee"]),
+            max_items_per_person=parameters["max_items_per_person"],
+            start=start or 0.0,
+            expected_items=expected_items,  # type: ignore[arg-type]
+            half_life=half_life,
+            nan_policy=parameters["nan_policy"],
+        )
+        estimator._machine.restore(state["machine"])
+        counts = records.list_of(state["counts"], estimator._machine.edges.size + 2)
+        estimator._counts = np.array([records.integer_of(count) for count in counts], dtype=np.int64)
+        estimator._filled = records.integer_of(state["filled"], 0, MOST_ITEMS)
+        estimator._pending = [records.item_of(item) for item in records.list_of(state["pending"])]
+        if sum(counts) != estimator._filled:
+            raise ValueError("the counts are not those of the items")
+        return estimator
+
+    def _forget(self) -> None:
+        self._counts, self._filled, self._pending = self._empty_counts(self._machine), 0, []
+
     def __repr__(self) -> str:
         shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)
         return f"{type(self).__name__}({shown}, {self._guarantee}, items={self.items})"
@@ -199,6 +255,7 @@ class PrivateQuantile(Guarded):
         On a copy: whatever interrupts it leaves either everything as it was, and the noise unseen, or nothing raw.
         """
         machine = copy.deepcopy(self._machine)
+        self._account.before_noise()
         _absorb(machine, counts, self._nan_policy)
         empty = self._empty_counts(machine)
         # No interrupt can come between these stores.
@@ -226,6 +283,7 @@ class PrivateQuantile(Guarded):
                 if filled >= machine.segment_length:
                     if machine is self._machine:
                         machine = copy.deepcopy(machine)
+                    self._account.before_noise()
                     _absorb(machine, counts, self._nan_policy)
                     counts, filled = self._empty_counts(machine), 0
         # No interrupt can come between these stores.

@@ -9,12 +9,14 @@ from what is left. Worked number: at q = 0.5 and ε = 1, locating takes 300 to 8
 import math
 from dataclasses import dataclass, field
 from statistics import NormalDist
+from typing import Any
 
 from dpfrugal.conclude import Conclude
 from dpfrugal.evidence import Agreement, Target
 from dpfrugal.locate import HUGE, Locate
 from dpfrugal.noisy_cdf import NoisyCdf
 from dpfrugal.places import after
+from dpfrugal.records import packed, unpacked
 from dpfrugal.refine import Refine, settled_length
 
 
@@ -47,6 +49,9 @@ class Atom:
         return self.below <= slack and self.upto >= -slack
 
 
+STAGES: tuple[type[Locate | Refine | Atom | Conclude], ...] = (Locate, Refine, Atom, Conclude)
+
+
 @dataclass
 class Search:
     """The search for one quantile."""
@@ -59,6 +64,18 @@ class Search:
 
     def __post_init__(self) -> None:
         self.stage: Locate | Refine | Atom | Conclude = Locate(self.target, self.start, self.start)
+
+    def to_state(self) -> dict[str, Any]:
+        """For a checkpoint: all that was learned."""
+        return {"search": packed(self), "kind": type(self.stage).__name__, "stage": packed(self.stage)}
+
+    @classmethod
+    def of_state(cls, state: Any) -> "Search":
+        """The search that ``to_state`` was taken of."""
+        search = unpacked(cls, state["search"])
+        search.stage = unpacked({kind.__name__: kind for kind in STAGES}[state["kind"]], state["stage"])
+        search.edges(), search.interval(0.95)  # what cannot go on is refused now
+        return search
 
     def edges(self) -> list[float]:
         """The edges wanted for the next segment."""

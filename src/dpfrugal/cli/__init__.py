@@ -12,7 +12,9 @@ from typing import Annotated
 
 import typer
 
+from dpfrugal.cli import ledger
 from dpfrugal.cli.demo import demo
+from dpfrugal.cli.paper import paper
 from dpfrugal.cli.plan import plan
 from dpfrugal.cli.quantile import quantile
 from dpfrugal.cli.watch import watch
@@ -32,6 +34,8 @@ app.command()(quantile)
 app.command()(watch)
 app.command()(plan)
 app.command()(demo)
+app.command()(paper)
+app.add_typer(ledger.app, name="ledger")
 
 
 def _show_version(wanted: bool) -> None:

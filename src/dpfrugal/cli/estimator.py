@@ -7,6 +7,7 @@ from dpfrugal.cli import options as o
 if TYPE_CHECKING:
     from dpfrugal.dp_frugal import DPFrugal1U
     from dpfrugal.guarantees import Guarantee
+    from dpfrugal.ledger import Ledger
     from dpfrugal.quantile import PrivateQuantile
     from dpfrugal.release import Release, SegmentRelease, WalkRelease
 
@@ -21,6 +22,8 @@ def estimator_from(
     start: float,
     nan_policy: o.NanPolicyChoice,
     half_life: float | None = None,
+    ledger: "Ledger | None" = None,
+    dataset: str | None = None,
 ) -> "PrivateQuantile | DPFrugal1U":
     """``PrivateQuantile``, or the paper's ``DPFrugal1U`` on its grid."""
     from dpfrugal.dp_frugal import DPFrugal1U
@@ -38,6 +41,8 @@ def estimator_from(
             start=start,
             max_items_per_person=max_items_per_person,
             nan_policy=nan_policy.value,
+            ledger=ledger,
+            dataset=dataset,
         )
     Grid(decimals or 0)  # refuses decimals that no number could be shown with
     return PrivateQuantile(
@@ -47,6 +52,8 @@ def estimator_from(
         max_items_per_person=max_items_per_person,
         nan_policy=nan_policy.value,
         half_life=half_life,
+        ledger=ledger,
+        dataset=dataset,
     )
 
 

@@ -1,6 +1,7 @@
 """Options that several commands share, and what they add up to."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +10,7 @@ from dpfrugal.errors import ParameterError
 
 if TYPE_CHECKING:
     from dpfrugal.guarantees import Guarantee
+    from dpfrugal.ledger import Ledger
 
 
 class Algorithm(StrEnum):
@@ -32,7 +34,7 @@ class Calibration(StrEnum):
     CLASSIC = "classic"
 
 
-PRIVACY, ESTIMATOR = "Guarantee", "Estimator"
+PRIVACY, ESTIMATOR, BUDGET = "Guarantee", "Estimator", "Budget"
 
 Quantiles = Annotated[
     list[float],
@@ -67,6 +69,13 @@ NanPolicyOption = Annotated[
     NanPolicyChoice,
     typer.Option("--nan-policy", help="Refuse NaN and null items, or count them unmoved.", rich_help_panel=ESTIMATOR),
 ]
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="Spend the guarantee in this ledger (see dpfrugal ledger).", rich_help_panel=BUDGET),
+]
+DatasetOption = Annotated[
+    str | None, typer.Option("--dataset", help="The dataset that is spent on.", rich_help_panel=BUDGET)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of columns.")]
 
 
@@ -87,3 +96,12 @@ def guarantee_from(
     if delta is None:
         return PureDP(epsilon=epsilon)
     return ApproxDP(epsilon=epsilon, delta=delta, calibration=calibration.value)
+
+
+def ledger_from(file: Path | None, dataset: str | None) -> "Ledger | None":
+    """--ledger and --dataset: both or none."""
+    from dpfrugal.ledger import Ledger
+
+    if (file is None) != (dataset is None):
+        raise ParameterError("--ledger and --dataset belong together: the file, and the name of what is spent on.")
+    return None if file is None else Ledger(file)

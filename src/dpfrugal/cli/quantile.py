@@ -40,6 +40,8 @@ def quantile(
     file_format: Annotated[
         FormatChoice | None, typer.Option("--format", help="Default: by content, then by name.")
     ] = None,
+    ledger_file: o.LedgerOption = None,
+    dataset: o.DatasetOption = None,
     as_json: o.Json = False,
 ) -> None:
     """Private quantiles of a column of numbers, in constant memory.
@@ -51,9 +53,10 @@ def quantile(
     Example: dpfrugal quantile requests.parquet --column ms -q 0.5 -q 0.99 --epsilon 1
     """
     from dpfrugal.cli.estimator import estimator_from, last_release, shown_values
-    from dpfrugal.cli.terminal import explain, progress
+    from dpfrugal.cli.terminal import explain, explain_ledger, progress
     from dpfrugal.columns import read_ahead
 
+    ledger = o.ledger_from(ledger_file, dataset)
     estimator = estimator_from(
         algorithm,
         quantiles,
@@ -62,6 +65,8 @@ def quantile(
         decimals=decimals,
         start=start,
         nan_policy=nan_policy,
+        ledger=ledger,
+        dataset=dataset,
     )
     items = _items(file, column, file_format, omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
     with progress(items.name, items.total, items.unit) as made:
@@ -77,6 +82,8 @@ def quantile(
         for q, value in zip(release.quantiles, shown_values(release, algorithm, decimals), strict=True):
             typer.echo(f"{q:g}\t{value}")
     explain(release, start)
+    if ledger is not None and dataset is not None:
+        explain_ledger(ledger, dataset)
 
 
 def _items(file: str, column: str | None, file_format: FormatChoice | None, *, omit_bad: bool) -> "Column":

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 from rich.progress import (
@@ -18,6 +18,9 @@ from rich.progress import (
 from rich.text import Text
 
 from dpfrugal.release import SHOWN_BETA, Release, SegmentRelease, WalkRelease
+
+if TYPE_CHECKING:
+    from dpfrugal.ledger import Ledger
 
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -100,3 +103,9 @@ def explain_walk(release: WalkRelease, start: float) -> None:
             f"{steps:,.0f} steps in {release.items:,} items: it may not have arrived. "
             "Use a nearer --start or fewer --decimals."
         )
+
+
+def explain_ledger(ledger: "Ledger", dataset: str) -> None:
+    """What is left of a dataset's total."""
+    standing = ledger.dataset(dataset)
+    notes.print(f"{dataset}: {standing.left or 'nothing'} is left of {standing.total}", markup=False)

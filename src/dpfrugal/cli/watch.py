@@ -9,14 +9,18 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpfrugal.cli import options as o
-from dpfrugal.errors import ParameterError, TableError
+from dpfrugal.errors import CheckpointError, ParameterError, ReplayError, TableError
 
 if TYPE_CHECKING:
+    from dpfrugal.dp_frugal import DPFrugal1U
+    from dpfrugal.ledger import Ledger
+    from dpfrugal.quantile import PrivateQuantile
     from dpfrugal.release import Release
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -63,6 +67,20 @@ def watch(
     decimals: o.Decimals = None,
     start: o.Start = 0.0,
     nan_policy: o.NanPolicyOption = o.NanPolicyChoice.RAISE,
+    ledger_file: o.LedgerOption = None,
+    dataset: o.DatasetOption = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Raw private state: go on from it, and keep it up to date.", rich_help_panel=o.BUDGET),
+    ] = None,
+    accept_replay_risk: Annotated[
+        bool,
+        typer.Option(
+            "--accept-replay-risk",
+            help="Use --checkpoint without --ledger: nothing then notices a copy.",
+            rich_help_panel=o.BUDGET,
+        ),
+    ] = False,
     as_json: o.Json = False,
 ) -> None:
     """Watch numbers on standard input, one per line, and print a private release per period.
@@ -75,46 +93,63 @@ def watch(
 
     Ctrl-C ends it after the last full period. When the input ends, the rest is released too.
 
+    With --checkpoint it survives being killed: started again, it goes on with the items that come then.
+
     Example: tail -f latencies.log | dpfrugal watch -q 0.99 --epsilon 1 --every 10s --decimals 1
     """
     from dpfrugal.cli.estimator import estimator_from, last_release, shown_values
+    from dpfrugal.cli.restart import Restart
     from dpfrugal.cli.terminal import notes
 
     period = Period.parse(every)
-    estimator = estimator_from(
-        algorithm,
-        quantiles,
-        o.guarantee_from(epsilon, delta, rho, calibration),
-        max_items_per_person=max_items_per_person,
-        decimals=decimals,
-        start=start,
-        nan_policy=nan_policy,
-        half_life=half_life,
-    )
+    ledger = o.ledger_from(ledger_file, dataset)
+    restart = Restart.of_options(checkpoint, ledger, accept_replay_risk=accept_replay_risk)
+
+    def make(ledger: "Ledger | None", dataset: str | None) -> "PrivateQuantile | DPFrugal1U":
+        return estimator_from(
+            algorithm,
+            quantiles,
+            o.guarantee_from(epsilon, delta, rho, calibration),
+            max_items_per_person=max_items_per_person,
+            decimals=decimals,
+            start=start,
+            nan_policy=nan_policy,
+            half_life=half_life,
+            ledger=ledger,
+            dataset=dataset,
+        )
 
     def show(release: "Release") -> None:
         values = "\t".join(shown_values(release, algorithm, decimals))
         record = release.to_dict() | {"items": estimator.items}
         line = json.dumps(record, ensure_ascii=False) if as_json else f"{estimator.items}\t{values}"
+        restart.save(estimator, released=True, printed=False)
         typer.echo(line)
         sys.stdout.flush()
+        restart.save(estimator, released=True, printed=True)
 
-    shown_items = 0
+    estimator = restart.estimator(make, dataset)
+    if restart.unprinted:
+        show(estimator.release())
     arrivals = Arrivals(sys.stdin.fileno(), omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
     try:
-        for numbers in arrivals.until_periods(period):
+        for numbers in arrivals.until_periods(period, estimator.items - restart.shown_items):
             if numbers:
                 estimator.update_many(numbers)
+                restart.keep(estimator)
             elif estimator.items:
-                shown_items = estimator.items
                 show(estimator.release())
-        if estimator.items > shown_items:
+        if estimator.items > restart.shown_items:
             show(last_release(estimator))
         if not estimator.items:
             raise TableError("standard input: there are no items to estimate a quantile of.")
+    except ReplayError:
+        raise CheckpointError(f"{checkpoint}: another process goes on from this checkpoint; this one stops.") from None
     except KeyboardInterrupt:
-        if unreleased := estimator.items - shown_items:
-            notes.print(f"Stopped; {unreleased:,} items after the last full period were not released.")
+        restart.save(estimator)
+        if unreleased := estimator.items - restart.shown_items:
+            kept = "are kept in the checkpoint" if checkpoint else "were not released"
+            notes.print(f"Stopped; {unreleased:,} items after the last full period {kept}.")
 
 
 class Arrivals:
@@ -150,9 +185,9 @@ class Arrivals:
                 if deadline is not None and time.monotonic() >= deadline:
                     return None
 
-    def until_periods(self, period: Period) -> Iterator[list[float]]:
-        """Lists of numbers in order; an empty list marks the end of a period."""
-        left = period.items or 0
+    def until_periods(self, period: Period, waiting: int = 0) -> Iterator[list[float]]:
+        """Lists of numbers in order; an empty list ends a period. Of the first, some are ``waiting`` already."""
+        left = max(0, (period.items or 0) - waiting)
         deadline = None if period.seconds is None else time.monotonic() + period.seconds
         ended = False
         while not ended:

@@ -22,6 +22,7 @@ from dpfrugal.frugal import NanPolicy
 from dpfrugal.guarantees import ApproxDP, Guarantee
 from dpfrugal.key_index import NullKeys
 from dpfrugal.keyed import KeyedDPFrugal1U
+from dpfrugal.ledger import Ledger
 from dpfrugal.scattered import Walker
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,8 @@ class KeyedOptions(TypedDict, total=False):
     null_keys: NullKeys
     max_keys: int
     coin_seed: int | None
+    ledger: Ledger | None
+    dataset: str | None
 
 
 def quantiles_by(

@@ -6,8 +6,8 @@ Spark replays the batch after a crash, the sink gets the recorded release again 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
-from typing import Any, Unpack
+from dataclasses import replace
+from typing import Any, Final, Unpack
 
 import numpy as np
 
@@ -15,9 +15,14 @@ from dpfrugal.engines.spark_columns import checked_frame, field, item
 from dpfrugal.engines.spark_files import FOLDER, Records
 from dpfrugal.engines.spark_keyed import Found, KeyedOptions, Walk, released_frame, run, take
 from dpfrugal.engines.spark_keys import declared_keys, key_frame
+from dpfrugal.engines.spark_stream import goes_on
 from dpfrugal.errors import ParameterError, ParameterTypeError, PrivacyError
 from dpfrugal.guarantees import Guarantee
 from dpfrugal.keyed import KeyedDPFrugal1U
+from dpfrugal.ledger import Ledger
+from dpfrugal.records import of_guarantee
+
+UNRECORDED: Final = ("coin_seed", "ledger", "dataset")
 
 
 def stream_quantiles_by(
@@ -55,14 +60,17 @@ def stream_quantiles_by(
         "column": column,
         "by": by,
         "quantiles": list(estimator.quantiles),
-        "guarantee": [type(guarantee).__name__, asdict(guarantee)],
+        "guarantee": of_guarantee(guarantee),
         "keys": len(estimator.keys),
         "release_every": release_every,
-        "options": {name: value for name, value in options.items() if name != "coin_seed"},
+        "options": {name: value for name, value in options.items() if name not in UNRECORDED},
     }
     records = Records(df.sparkSession, checkpoint, query)
     walk = Walk(estimator, column, by, order_by, None, partitions)
-    stream = KeyedStream(df.sparkSession, estimator, walk, records, f"{checkpoint}/{FOLDER}", by, sink, release_every)
+    stream = KeyedStream(
+        *(df.sparkSession, estimator, walk, records, f"{checkpoint}/{FOLDER}", by, sink, release_every),
+        ledger=options.get("ledger"),
+    )
     writer = df.writeStream.foreachBatch(stream.take).option("checkpointLocation", checkpoint)
     return (writer.trigger(**trigger) if trigger else writer).start()
 
@@ -80,6 +88,7 @@ class KeyedStream:
         by: str,
         sink: Callable[[Any, int], None],
         release_every: int,
+        ledger: Ledger | None = None,
     ) -> None:
         self._spark, self._estimator, self._walk, self._records = spark, estimator, walk, records
         self._folder, self._by, self._sink, self._release_every = folder, by, sink, release_every
@@ -88,6 +97,9 @@ class KeyedStream:
         if (newest := records.newest()) is not None:
             self._batch, state = newest
             self._restore(state)
+            estimator._account = goes_on(state["account"], ledger)
+            if estimator._account.stale:
+                self._waiting, self._open = 0, False
 
     def take(self, batch: Any, batch_id: int) -> None:
         """Walk through a batch and record it, then release; or, where it is recorded already, release the same."""
@@ -138,6 +150,7 @@ class KeyedStream:
             "waiting": self._waiting,
             "open": self._open,
             "shown": self._shown,
+            "account": self._estimator._account.to_record(),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:

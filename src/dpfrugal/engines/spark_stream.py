@@ -6,16 +6,17 @@ with different noise show the same items (docs/proofs.md, Theorem 13).
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any, Unpack
 
+from dpfrugal.account import Account
+from dpfrugal.checkpoint import Contents
 from dpfrugal.engines.spark_batch import counts
 from dpfrugal.engines.spark_columns import checked_frame, item
 from dpfrugal.engines.spark_files import Records
-from dpfrugal.engines.stored import raw_state, restore
 from dpfrugal.engines.two_scans import Options
 from dpfrugal.errors import ParameterTypeError, PrivacyError
 from dpfrugal.guarantees import Guarantee
+from dpfrugal.ledger import Ledger
 from dpfrugal.quantile import PrivateQuantile
 from dpfrugal.release import SegmentRelease
 
@@ -44,14 +45,9 @@ def stream_private_quantiles(
     if not callable(sink):
         raise ParameterTypeError(f"sink must be a function of a release and a batch id, not {type(sink).__name__}.")
     estimator = PrivateQuantile(quantiles, guarantee, half_life=half_life, **options)
-    query = {
-        "kind": "private_quantiles",
-        "column": column,
-        "quantiles": list(estimator.quantiles),
-        "guarantee": [type(guarantee).__name__, asdict(guarantee)],
-        "options": {"half_life": half_life, **options},
-    }
-    segments = Segments(estimator, column, Records(df.sparkSession, checkpoint, query), sink)
+    query = {"kind": "private_quantiles", "column": column, "parameters": estimator._contents().parameters}
+    records = Records(df.sparkSession, checkpoint, query)
+    segments = Segments(estimator, column, records, sink, options.get("ledger"))
     writer = df.writeStream.foreachBatch(segments.take).option("checkpointLocation", checkpoint)
     return (writer.trigger(**trigger) if trigger else writer).start()
 
@@ -59,12 +55,18 @@ def stream_private_quantiles(
 class Segments:
     """What becomes of each micro-batch."""
 
-    def __init__(self, estimator: PrivateQuantile, column: str, records: Records, sink: Sink) -> None:
+    def __init__(
+        self, estimator: PrivateQuantile, column: str, records: Records, sink: Sink, ledger: Ledger | None = None
+    ) -> None:
         self._estimator, self._column, self._records, self._sink = estimator, column, records, sink
         self._batch = -1
         if (newest := records.newest()) is not None:
-            self._batch, state = newest
-            restore(estimator, state)
+            self._batch, record = newest
+            contents = Contents(type(estimator).__name__, estimator._contents().parameters, record["state"])
+            self._estimator = PrivateQuantile._of_contents(contents)
+            self._estimator._account = goes_on(record["account"], ledger)
+            if self._estimator._account.stale:
+                self._estimator._forget()
 
     def take(self, batch: Any, batch_id: int) -> None:
         """Count a batch and record it, then release; or, where it is recorded already, release the same again."""
@@ -74,7 +76,19 @@ class Segments:
             found = counts(batch, self._column, self._estimator.edges)
             if found.bins.sum() + found.missing:
                 self._estimator.absorb(found.bins, missing=found.missing, whole=False)
-            self._records.write(batch_id, raw_state(self._estimator))
+            state, account = self._estimator._contents().state, self._estimator._account.to_record()
+            self._records.write(batch_id, {"state": state, "account": account})
             self._batch = batch_id
         if self._estimator._machine.items:  # a segment is complete: nothing is drawn for this release
             self._sink(self._estimator.release(), batch_id)
+
+
+def goes_on(record: dict[str, Any], ledger: Ledger | None) -> Account:
+    """The account of a stream that is started again.
+
+    A driver that dies after the ledger has moved and before the batch has a record has shown nothing. The ledger cannot
+    know that: what waited in the open segment is forgotten then, and the batch is counted anew.
+    """
+    account = Account.of_record(record, ledger)
+    account.prove_fresh(accept_replay_risk=ledger is None, forget_if_stale=True)
+    return account

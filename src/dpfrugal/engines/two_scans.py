@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpfrugal.errors import ItemError, PrivacyError
 from dpfrugal.frugal import NanPolicy
 from dpfrugal.guarantees import Guarantee
+from dpfrugal.ledger import Ledger
 from dpfrugal.quantile import PrivateQuantile
 from dpfrugal.release import SegmentRelease
 
@@ -30,6 +31,8 @@ class Options(TypedDict, total=False):
     max_items_per_person: int
     start: float
     nan_policy: NanPolicy
+    ledger: Ledger | None
+    dataset: str | None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,131 @@
+"""An estimator's account: it spends once, and notes in the ledger every time that noise is taken.
+
+An estimator and everything restored from its checkpoints are one *lineage*, with one spend and one generation
+counter. The counter moves in the ledger, durably, before noise is taken, and only for whoever has seen the last move;
+so of all copies of the same raw items one goes on, and the others are refused (docs/proofs.md, Theorem 12).
+"""
+
+import os
+from dataclasses import replace
+from typing import Any
+
+from dpfrugal.errors import LedgerError, ParameterError, ParameterTypeError, ReplayError
+from dpfrugal.guarantees import ApproxDP, Guarantee, Sensitivity
+from dpfrugal.ledger import STALE, Ledger
+from dpfrugal.ledger_rows import Spend, spend_of
+from dpfrugal.records import guarantee_of, integer_of, of_guarantee
+
+
+def concentrated(guarantee: Guarantee, *sensitivities: Sensitivity) -> float | None:
+    """The ρ of zCDP that Gaussian noise for (ε, δ) has besides, when each item meets one of these sensitivities."""
+    if not isinstance(guarantee, ApproxDP):
+        return None
+    return max(s.l2_squared / (2 * guarantee.noise_scale(s) ** 2) * (1 + 1e-12) for s in sensitivities)
+
+
+class Account:
+    """What a private estimator is charged to; without a ledger it only counts its generations."""
+
+    def __init__(self, ledger: Ledger | None, spend: Spend | None, books: str | None = None) -> None:
+        self._ledger, self._spend = ledger, spend
+        self._books = books if ledger is None else ledger.name  # which ledger the spend is in
+        self._lineage = os.urandom(16).hex()
+        self._holder = os.urandom(16).hex()  # never saved: no two objects share it
+        self.generation = 0
+        self.stale = False  # restored from a checkpoint that noise was taken after
+
+    @classmethod
+    def opened(
+        cls,
+        ledger: Ledger | None,
+        dataset: str | None,
+        guarantee: Guarantee,
+        *sensitivities: Sensitivity,
+        by: str,
+        max_items_per_person: int = 1,
+    ) -> "Account":
+        """The account of a new estimator, refused if the dataset's total would not cover it now."""
+        if ledger is None:
+            if dataset is not None:
+                raise ParameterError("dataset is the name of a dataset in a ledger: give ledger= too.")
+            return cls(None, None)
+        if not isinstance(ledger, Ledger):
+            raise ParameterTypeError(f"ledger must be a Ledger, not {type(ledger).__name__}.")
+        if dataset is None:
+            raise ParameterError("ledger needs the name of the dataset that is spent on: give dataset= too.")
+        rho = concentrated(guarantee, *sensitivities)
+        ledger.check(dataset, guarantee, by=by, rho=rho, max_items_per_person=max_items_per_person)
+        return cls(ledger, spend_of(dataset, guarantee, by, rho, max_items_per_person))
+
+    @property
+    def dataset(self) -> str | None:
+        """The dataset that is spent on."""
+        return None if self._spend is None else self._spend.dataset
+
+    def before_noise(self) -> None:
+        """Spend, or note one more generation; on disk when this returns, and only then may noise be taken."""
+        if self._ledger is None or self._spend is None:
+            self.generation += 1
+            return
+        known = replace(self._spend, generation=self.generation)
+        self.generation = self._ledger.advance(known, self._lineage, self._holder)
+
+    def to_record(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        spend = self._spend
+        return {
+            "lineage": self._lineage,
+            "generation": self.generation,
+            "ledger": self._books,
+            "spend": None
+            if spend is None
+            else {
+                "dataset": spend.dataset,
+                "guarantee": of_guarantee(spend.guarantee),
+                "by": spend.by,
+                "rho": spend.rho,
+                "max_items_per_person": spend.max_items_per_person,
+            },
+        }
+
+    @classmethod
+    def of_record(cls, record: Any, ledger: Ledger | None) -> "Account":
+        """The account of what was restored from a checkpoint; ``prove_fresh`` must follow."""
+        spend = record["spend"]
+        if spend is not None:
+            spend = spend_of(
+                *(spend["dataset"], guarantee_of(spend["guarantee"]), spend["by"], spend["rho"]),
+                spend["max_items_per_person"],
+            )
+        if not (record["ledger"] is None or isinstance(record["ledger"], str)) or not isinstance(
+            record["lineage"], str
+        ):
+            raise ValueError("not an account")
+        account = cls(None, spend, record["ledger"])
+        account._ledger, account._lineage = ledger, record["lineage"]
+        account.generation = integer_of(record["generation"])
+        return account
+
+    def prove_fresh(self, *, accept_replay_risk: bool, forget_if_stale: bool) -> None:
+        """Refuse a checkpoint whose items may have been released since, unless it is told to forget them."""
+        if self._ledger is not None and self._books is None:
+            raise LedgerError("This checkpoint was never charged to a ledger: load it without one, or begin anew.")
+        if self._ledger is None:
+            if not accept_replay_risk:
+                where = (
+                    "was never charged to a ledger" if self._books is None else "is charged to a ledger: give ledger="
+                )
+                raise ReplayError(
+                    f"Nothing proves this checkpoint fresh: it {where}. Its items could be released a second time; "
+                    "if you can rule that out, say accept_replay_risk=True."
+                )
+            return
+        if self._ledger.name != self._books:
+            raise LedgerError("This checkpoint is charged to another ledger.")
+        generation = self._ledger.generation(self._lineage)
+        if generation < self.generation:
+            raise LedgerError("This ledger is older than the checkpoint: it was restored from a copy.")
+        self.stale = generation > self.generation
+        if self.stale and not forget_if_stale:
+            raise ReplayError(STALE)
+        self.generation = generation

@@ -1,0 +1,169 @@
+"""``dpfrugal ledger``: what was promised for each dataset, what was spent, when and by what."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpfrugal.cli import options as o
+from dpfrugal.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dpfrugal.ledger_rows import Dataset, Spend
+
+app = typer.Typer(
+    help="A budget that outlives processes: per dataset a total, and what has been spent of it.", no_args_is_help=True
+)
+File = Annotated[Path, typer.Argument(help="The ledger, a SQLite file.")]
+Name = Annotated[str | None, typer.Argument(help="Only this dataset.")]
+BAR = 12
+
+
+@app.command()
+def show(
+    file: File,
+    dataset: Name = None,
+    delta: Annotated[float, typer.Option(help="State what is spent as (ε, δ) at this δ.")] = 1e-6,
+    as_json: o.Json = False,
+) -> None:
+    """Totals, what is spent and what is left, with a bar.
+
+    Example: dpfrugal ledger show budget.db
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    found = _datasets(file, dataset)
+    if as_json:
+        typer.echo(json.dumps({"datasets": [_standing(one, delta) for one in found]}, ensure_ascii=False))
+        return
+    table = Table(title=f"{file.name}: spent and left", caption=f"“spent” is all spends together at δ = {delta:g}.")
+    for title in ("dataset", "total", "", "spent", "left"):
+        table.add_column(title, overflow="fold", no_wrap=not title)
+    for one in found:
+        stated = _stated(one, delta)
+        spent = "more δ than this" if stated is None else f"ε={stated.epsilon:.4g}"
+        table.add_row(one.name, one.promise, _bar(one.share), spent, str(one.left or "nothing"))
+    Console(highlight=False).print(table)
+
+
+@app.command()
+def history(file: File, dataset: Name = None, as_json: o.Json = False) -> None:
+    """Every spend: when, on which dataset, by what, and how often noise was taken on its account.
+
+    Example: dpfrugal ledger history budget.db clicks-2026-11
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    spends = sorted((spend for one in _datasets(file, dataset) for spend in one.spends), key=lambda spend: spend.when)
+    if as_json:
+        typer.echo(json.dumps({"spends": [_entry(spend) for spend in spends]}, ensure_ascii=False))
+        return
+    table = Table(title=f"{file.name}: spends")
+    for title in ("when (UTC)", "dataset", "guarantee", "by", "rule"):
+        table.add_column(title, overflow="fold")
+    table.add_column("noise taken", justify="right")
+    for spend in spends:
+        when = spend.when.strftime("%Y-%m-%d %H:%M:%S")
+        taken = str(spend.generation) if spend.generation else "–"
+        table.add_row(when, spend.dataset, str(spend.guarantee), spend.by, spend.rule, taken)
+    Console(highlight=False).print(table)
+
+
+@app.command()
+def add(
+    file: File,
+    dataset: Annotated[str, typer.Argument(help="The dataset's name.")],
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
+    rho: o.Rho = None,
+    max_items_per_person: o.MaxItems = 1,
+    adaptive: Annotated[
+        bool, typer.Option("--adaptive", help="Guarantees may be chosen by looking at earlier releases.")
+    ] = False,
+    change: Annotated[bool, typer.Option("--change", help="Change the total of a dataset that is there.")] = False,
+    spent_by: Annotated[
+        str | None, typer.Option("--spent-by", help="Record a spend made elsewhere, and say by what.")
+    ] = None,
+    as_json: o.Json = False,
+) -> None:
+    """Add a dataset with its total; or, with --spent-by, a spend that was made elsewhere.
+
+    Example: dpfrugal ledger add budget.db clicks-2026-11 --epsilon 3
+    """
+    from dpfrugal.cli.terminal import notes
+    from dpfrugal.ledger import Ledger
+
+    guarantee = o.guarantee_from(epsilon, delta, rho)
+    if spent_by is not None:
+        if change or adaptive:
+            raise ParameterError("--spent-by records a spend; --change and --adaptive are about a total.")
+        ledger = Ledger(file)
+        ledger.spend(dataset, guarantee, by=spent_by, max_items_per_person=max_items_per_person)
+    elif change:
+        ledger = Ledger(file)
+        ledger.change_total(dataset, guarantee)
+    else:
+        ledger = Ledger(file, total=guarantee)
+        ledger.open(dataset, guarantee, max_items_per_person=max_items_per_person, adaptive=adaptive)
+    standing = ledger.dataset(dataset)
+    if as_json:
+        typer.echo(json.dumps(_standing(standing, 1e-6), ensure_ascii=False))
+    else:
+        notes.print(f"{dataset}: {standing.promise}; left: {standing.left or 'nothing'}", markup=False)
+
+
+def _datasets(file: Path, dataset: str | None) -> "tuple[Dataset, ...]":
+    from dpfrugal.ledger import Ledger
+
+    ledger = Ledger(file)
+    return ledger.datasets() if dataset is None else (ledger.dataset(dataset),)
+
+
+def _bar(share: float) -> str:
+    filled = min(BAR, round(share * BAR)) if share else 0
+    filled = max(filled, 1) if share else 0
+    return f"{'█' * filled}{'░' * (BAR - filled)} {share:4.0%}"
+
+
+def _stated(dataset: "Dataset", delta: float) -> Any:
+    try:
+        return dataset.spent(delta)
+    except ParameterError:
+        if not 0 < delta < 1:
+            raise
+        return None
+
+
+def _standing(dataset: "Dataset", delta: float) -> dict[str, Any]:
+    from dpfrugal.records import of_guarantee
+
+    stated = _stated(dataset, delta)
+    return {
+        "dataset": dataset.name,
+        "total": of_guarantee(dataset.total),
+        "max_items_per_person": dataset.max_items_per_person,
+        "adaptive": dataset.adaptive,
+        "opened": dataset.opened.isoformat(),
+        "spends": len(dataset.spends),
+        "share": dataset.share,
+        "spent": None if stated is None else {"epsilon": stated.epsilon, "delta": delta, "rule": stated.rule},
+        "left": None if dataset.left is None else of_guarantee(dataset.left),
+    }
+
+
+def _entry(spend: "Spend") -> dict[str, Any]:
+    from dpfrugal.records import of_guarantee
+
+    return {
+        "when": spend.when.isoformat(),
+        "dataset": spend.dataset,
+        "guarantee": of_guarantee(spend.guarantee),
+        "rho": spend.rho,
+        "by": spend.by,
+        "rule": spend.rule,
+        "max_items_per_person": spend.max_items_per_person,
+        "generation": spend.generation,
+    }

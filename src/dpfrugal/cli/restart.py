@@ -1,0 +1,95 @@
+"""How ``watch`` survives being killed: a checkpoint after every noise, and before and after every printed release.
+
+The ledger notes a generation, noise is taken, the re-anchored state is saved, the release is printed, and that it was
+printed is saved. Killed before the state was saved, the checkpoint is stale: its items are forgotten, and what noise
+they got was never seen. Killed before "printed" was saved, the same release is printed again.
+"""
+
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpfrugal.errors import CheckpointError, CheckpointWarning, ParameterError
+
+if TYPE_CHECKING:
+    from dpfrugal.dp_frugal import DPFrugal1U
+    from dpfrugal.ledger import Ledger
+    from dpfrugal.quantile import PrivateQuantile
+
+    Estimator = PrivateQuantile | DPFrugal1U
+
+# Seconds between checkpoints while items come and nothing is released: what a kill may lose.
+INTERVAL = 1.0
+
+
+class Restart:
+    """The checkpoint of a watch, or none: then everything here does nothing."""
+
+    def __init__(self, file: Path | None, ledger: "Ledger | None") -> None:
+        self._file, self._ledger = file, ledger
+        self._generation, self._saved_at, self._printed = 0, 0.0, True
+        self.shown_items = 0  # at the last release
+        self.unprinted = False  # the last release may not have been printed
+
+    @classmethod
+    def of_options(cls, file: Path | None, ledger: "Ledger | None", *, accept_replay_risk: bool) -> "Restart":
+        """--checkpoint with --ledger, or with the risk said aloud."""
+        if file is not None and ledger is None and not accept_replay_risk:
+            raise ParameterError(
+                "--checkpoint needs --ledger and --dataset, which prove that no copy of it releases the same items; "
+                "without them say --accept-replay-risk."
+            )
+        return cls(file, ledger)
+
+    def estimator(self, make: "Callable[[Ledger | None, str | None], Estimator]", dataset: str | None) -> "Estimator":
+        """The estimator of the checkpoint where there is one, else a new one."""
+        if self._file is None or not (self._file.exists() or self._file.is_symlink()):
+            estimator = make(self._ledger, dataset)
+        else:
+            estimator = self._restored(self._file, make(None, None), dataset)
+        self.save(estimator)
+        return estimator
+
+    def _restored(self, file: Path, asked: "Estimator", dataset: str | None) -> "Estimator":
+        from rich.markup import escape
+
+        from dpfrugal.cli.terminal import notes
+        from dpfrugal.records import integer_of
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", CheckpointWarning)
+            found, saved = type(asked)._load(file, self._ledger, accept_replay_risk=True, forget_if_stale=True)
+        for warning in caught:
+            notes.print(f"[yellow]note:[/] {escape(str(warning.message))}")
+        if found._contents().parameters != asked._contents().parameters or found._account.dataset != dataset:
+            raise CheckpointError(f"{file} was made with other options: use the same ones, or another file.")
+        try:
+            shown, items = integer_of(saved["shown_items"]), integer_of(saved["items"])
+            self._printed = saved["printed"] is True
+        except (LookupError, TypeError, ValueError):
+            raise CheckpointError(f"{file} is not a checkpoint of a watch.") from None
+        self.shown_items, self.unprinted = min(shown, found.items), not self._printed
+        if found._account.stale:
+            notes.print(
+                f"[yellow]note:[/] noise was taken after {escape(str(file))} was saved: "
+                f"{items - found.items:,} items that it held are forgotten, so that none is released twice."
+            )
+        if self.unprinted:
+            notes.print("[yellow]note:[/] the first line may have been printed before; it is the same release.")
+        return found
+
+    def keep(self, estimator: "Estimator") -> None:
+        """Save if noise was taken since the last time, or if it is long ago."""
+        late = time.monotonic() - self._saved_at > INTERVAL
+        if late or estimator._account.generation != self._generation:
+            self.save(estimator)
+
+    def save(self, estimator: "Estimator", *, released: bool = False, printed: bool = True) -> None:
+        """Write the checkpoint; with ``released``, after a release that was ``printed`` or not yet."""
+        if released:
+            self.shown_items, self._printed = estimator.items, printed
+        if self._file is not None:
+            estimator._save(self._file, shown_items=self.shown_items, printed=self._printed, items=estimator.items)
+            self._generation, self._saved_at = estimator._account.generation, time.monotonic()

@@ -1,0 +1,180 @@
+"""The file of a ledger: SQLite, in write-ahead mode, on disk before a call returns.
+
+Every row carries a seal, the SHA-256 of its content; those of a dataset's spends form a chain whose last link and
+length the dataset's row holds. A flipped byte, a row that is gone or one that was put in is an error, never a number.
+One connection per call: nothing is held open, and a forked process inherits nothing.
+"""
+
+import hashlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from dpfrugal.errors import LedgerError
+
+APPLICATION: Final = 0x64704C67  # "dpLg"
+VERSION: Final = 1
+PATIENCE: Final = 60.0  # seconds to wait for other processes
+SCHEMA: Final = {
+    "ledger": "CREATE TABLE ledger (name TEXT NOT NULL, seal TEXT NOT NULL)",
+    "datasets": (
+        "CREATE TABLE datasets (dataset TEXT PRIMARY KEY, record TEXT NOT NULL, spends INTEGER NOT NULL, "
+        "head TEXT NOT NULL, seal TEXT NOT NULL)"
+    ),
+    "spends": (
+        "CREATE TABLE spends (id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, lineage TEXT NOT NULL UNIQUE, "
+        "record TEXT NOT NULL, seal TEXT NOT NULL)"
+    ),
+    "generations": (
+        "CREATE TABLE generations (lineage TEXT PRIMARY KEY, generation INTEGER NOT NULL, holder TEXT NOT NULL, "
+        "seal TEXT NOT NULL)"
+    ),
+}
+T = TypeVar("T")
+
+
+def seal_of(*parts: object) -> str:
+    """The SHA-256 of some numbers and strings, told apart."""
+    return hashlib.sha256(json.dumps(parts, ensure_ascii=False, default=repr).encode()).hexdigest()
+
+
+class LedgerFile:
+    """Transactions on a ledger's file, and nothing about what it means."""
+
+    def __init__(self, path: str | os.PathLike[str], *, create: bool) -> None:
+        self.path = Path(path)
+        if self.path.is_dir():
+            raise LedgerError(f"{self.path} is a directory, not a ledger.")
+        if not self.path.exists() and not create:
+            raise LedgerError(f"{self.path} does not exist; Ledger(path, total=…) or dpfrugal ledger add makes one.")
+        if not self.path.parent.is_dir():
+            raise LedgerError(f"{self.path.parent} is not a directory: no ledger can be made there.")
+        self.name = self._translated(lambda: self._open(create))
+
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What ``work`` finds in one consistent state."""
+        return self._translated(lambda: self._transaction("BEGIN", work))
+
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do ``work`` alone, and return when it is on disk; an error undoes all of it."""
+        return self._translated(lambda: self._transaction("BEGIN IMMEDIATE", work))
+
+    def _transaction(self, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:
+        with self._connection() as connection:
+            self._patiently(lambda: connection.execute(begin))
+            try:
+                self._identify(connection)
+                result = work(connection)
+                self._patiently(lambda: connection.execute("COMMIT"))
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
+        return result
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        # By its address, so that a file that has gone is not made anew, empty.
+        address = f"{self.path.resolve().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)) as connection:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA trusted_schema = OFF")
+            # What was written goes into the file itself at once: the log never holds the only copy for long.
+            connection.execute("PRAGMA wal_autocheckpoint = 1")
+            yield connection
+
+    def _open(self, create: bool) -> str:
+        if create and not self.path.exists():
+            with suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        with self._connection() as connection:
+            if connection.execute("PRAGMA application_id").fetchone()[0] == 0 and create:
+                self._make(connection)
+            self._identify(connection)
+            if connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+                raise LedgerError(f"{self.path} is damaged: SQLite's integrity check fails. Restore it from a backup.")
+            return self._identify(connection)
+
+    def _make(self, connection: sqlite3.Connection) -> None:
+        foreign = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if foreign and connection.execute("PRAGMA application_id").fetchone()[0] == 0:
+            raise LedgerError(f"{self.path} is an SQLite file of something else, not a ledger.")
+        self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
+        self._patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
+        try:
+            if connection.execute("PRAGMA application_id").fetchone()[0] == 0:
+                for statement in SCHEMA.values():
+                    connection.execute(statement)
+                name = os.urandom(16).hex()
+                connection.execute("INSERT INTO ledger VALUES (?, ?)", (name, seal_of("ledger", name)))
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+            self._patiently(lambda: connection.execute("COMMIT"))
+        except BaseException:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            raise
+        descriptor = os.open(self.path.parent, os.O_RDONLY)  # the name of the file, too, must survive a crash
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _identify(self, connection: sqlite3.Connection) -> str:
+        """The ledger's random name, if the file is a ledger of this version."""
+        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+            raise LedgerError(f"{self.path} is not a ledger: it belongs to something else, or is empty.")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version != VERSION:
+            raise LedgerError(
+                f"{self.path} is a ledger of version {version}; this dpfrugal reads version {VERSION}. "
+                "Use the dpfrugal that made it."
+            )
+        found = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
+        rows = connection.execute("SELECT name, seal FROM ledger").fetchall() if found == SCHEMA else []
+        if len(rows) != 1 or rows[0][1] != seal_of("ledger", rows[0][0]):
+            raise self.damaged()
+        return str(rows[0][0])
+
+    def damaged(self) -> LedgerError:
+        """What to say when a seal is broken."""
+        return LedgerError(f"{self.path} is damaged: what it holds is not what was written. Restore it from a backup.")
+
+    def _patiently(self, work: Callable[[], Any]) -> None:
+        """Try again while other processes hold the file; SQLite's own waiting leaves out a few cases."""
+        deadline, pause = time.monotonic() + PATIENCE, 0.001
+        while True:
+            try:
+                work()
+                return
+            except sqlite3.OperationalError as error:
+                busy = getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                if not busy or time.monotonic() > deadline:
+                    raise
+            time.sleep(pause)
+            pause = min(2 * pause, 0.05)
+
+    def _translated(self, work: Callable[[], T]) -> T:
+        """SQLite's errors as sentences; nothing was changed when one is raised."""
+        try:
+            return work()
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            said = {
+                sqlite3.SQLITE_FULL: "the disk is full",
+                sqlite3.SQLITE_READONLY: "it cannot be written",
+                sqlite3.SQLITE_CANTOPEN: "it cannot be opened, or its directory cannot be written",
+                sqlite3.SQLITE_PERM: "it may not be opened",
+                sqlite3.SQLITE_BUSY: "other processes hold it and do not let go",
+                sqlite3.SQLITE_IOERR: "the disk fails, or is full",
+                sqlite3.SQLITE_NOTADB: "it is not an SQLite file, or is damaged",
+                sqlite3.SQLITE_CORRUPT: "it is damaged; restore it from a backup",
+            }.get(code, "it is damaged, or not a ledger")
+            raise LedgerError(f"The ledger {self.path} cannot be used: {said}.") from None
+        except OSError as error:
+            raise LedgerError(f"The ledger {self.path} cannot be used: {error.strerror}.") from None

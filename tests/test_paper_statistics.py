@@ -1,0 +1,183 @@
+"""The tests that decide over the paper's claims: exact where they can be enumerated, and able to say no."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpfrugal.paper.claims import (
+    Frequency,
+    accuracy_sentence,
+    cauchy_sentence,
+    distribution_sentence,
+    does_not_matter,
+    falls,
+    panel_sentence,
+    seed_sentence,
+    start_sentence,
+    throughput_sentence,
+)
+from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, OWN_COUNTS, Convention
+from dpfrugal.paper.datasets import DATASETS
+from dpfrugal.paper.rank_tests import (
+    at_least_p_value,
+    binomial_interval,
+    dependence_p_value,
+    middle_ranks,
+    trend_p_value,
+)
+from dpfrugal.paper.settings import ALGORITHMS, PANELS, Algorithm, default_setting
+from dpfrugal.paper.summary import Point
+
+small_matrices = st.lists(st.lists(st.integers(0, 3).map(float), min_size=3, max_size=3), min_size=1, max_size=3).map(
+    np.array
+)
+
+
+def orders(matrix: np.ndarray) -> list[np.ndarray]:
+    """Every way of permuting within rows."""
+    rows = [list(itertools.permutations(row)) for row in matrix.tolist()]
+    return [np.array(choice) for choice in itertools.product(*rows)]
+
+
+def rise(matrix: np.ndarray) -> float:
+    return float(sum(middle_ranks(row) @ np.arange(row.size) for row in matrix))
+
+
+def spread(matrix: np.ndarray) -> float:
+    sums = sum(middle_ranks(row) for row in matrix)
+    return float(np.var(sums))
+
+
+@settings(max_examples=60, deadline=None)
+@given(small_matrices)
+def test_the_trend_test_is_exact(matrix: np.ndarray) -> None:
+    shuffled = [rise(order) for order in orders(matrix)]
+    enumerated = np.mean([value >= rise(matrix) - 1e-9 for value in shuffled])
+    assert trend_p_value(matrix) == pytest.approx(enumerated, abs=1e-12)
+
+
+@settings(max_examples=20, deadline=None)
+@given(small_matrices)
+def test_the_dependence_test_is_exact_up_to_resampling(matrix: np.ndarray) -> None:
+    shuffled = [spread(order) for order in orders(matrix)]
+    enumerated = np.mean([value >= spread(matrix) - 1e-9 for value in shuffled])
+    # The resampling is seeded; seven standard errors are passed once in 10^11 matrices.
+    assert abs(dependence_p_value(matrix) - enumerated) < 7 * 0.5 / 100
+
+
+def test_a_perfect_trend() -> None:
+    assert trend_p_value(np.array([[1.0, 2.0, 3.0, 4.0]])) == pytest.approx(1 / 24)
+    assert trend_p_value(np.array([[1.0, 2.0, 3.0, 4.0]] * 3)) == pytest.approx(1 / 24**3)
+    assert trend_p_value(np.array([[4.0, 3.0, 2.0, 1.0]] * 3)) == pytest.approx(1.0)
+    assert trend_p_value(np.ones((5, 4))) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("successes", "trials", "p"), [(0, 5, 0.3), (3, 5, 0.3), (5, 5, 0.3), (40, 300, 0.1)])
+def test_the_binomial_tail(successes: int, trials: int, p: float) -> None:
+    enumerated = sum(math.comb(trials, k) * p**k * (1 - p) ** (trials - k) for k in range(successes, trials + 1))
+    assert at_least_p_value(successes, trials, p) == pytest.approx(enumerated, rel=1e-9)
+
+
+def test_the_binomial_interval_covers_as_often_as_it_says() -> None:
+    trials, p = 1000, 0.04
+    masses = [math.comb(trials, k) * p**k * (1 - p) ** (trials - k) for k in range(120)]
+    covered = sum(
+        mass for k, mass in enumerate(masses) if binomial_interval(k, trials)[0] <= p <= binomial_interval(k, trials)[1]
+    )
+    assert 0.94 < covered < 0.965
+
+
+RNG = np.random.default_rng(5)
+FLAT = RNG.random((10, 4)) + 1
+FALLING = FLAT + np.array([9.0, 6.0, 3.0, 0.0])
+
+
+def test_falls_can_say_all_three() -> None:
+    assert falls(FALLING).startswith("holds")
+    assert falls(FALLING[:, ::-1]).startswith("is contradicted")
+    assert falls(FLAT).startswith("cannot be seen in 10")
+
+
+def test_does_not_matter_can_say_both() -> None:
+    assert does_not_matter(FLAT).startswith("is not contradicted, no effect is seen in 10")
+    assert does_not_matter(FALLING).startswith("is contradicted")
+    assert "p = 0.0001" in does_not_matter(FALLING)
+
+
+def point(algorithm: Algorithm, convention: Convention, errors: np.ndarray, dataset: str = "D5") -> Point:
+    return Point(default_setting(algorithm, dataset, 1000), convention, tuple(errors.tolist()), 50.0, 50.0, 50.0)
+
+
+def test_a_panel_speaks_of_both_conventions() -> None:
+    points = [
+        point("L", convention, matrix[:, k])
+        for convention, matrix in zip(CONVENTIONS, (FALLING, FLAT), strict=True)
+        for k in range(4)
+    ]
+    sentence = panel_sentence("1a", points)
+    assert "as published, this holds" in sentence
+    assert "on the grid, this cannot be seen" in sentence
+    assert all(
+        panel_sentence(figure, points).count("p = ") + panel_sentence(figure, points).count("p < ") == 2
+        for figure in PANELS
+    )
+
+
+def figure_4(cauchy: float, seeds: np.ndarray) -> list[Point]:
+    """Errors of all datasets; Cauchy's larger by so much, and each repetition's by its own amount."""
+    series: list[tuple[Algorithm, Convention]] = [(a, c) for a in ALGORITHMS for c in CONVENTIONS]
+    rng = np.random.default_rng(8)
+    return [
+        point(a, c, rng.random(10) + seeds + (cauchy if name == "D6" else 1.0), name)
+        for a, c in [*series, ("PrivateQuantile", OWN_COUNTS)]
+        for name in DATASETS
+    ]
+
+
+def test_the_claims_of_figure_4_can_fail() -> None:
+    plain, odd = figure_4(1.0, np.zeros(10)), figure_4(5.0, np.arange(10.0))
+    assert "this is not so for L as published" in cauchy_sentence(plain)
+    assert "this holds for" not in cauchy_sentence(plain)
+    few = [replace(p, errors=p.errors[:2]) for p in figure_4(5.0, np.zeros(10))]
+    assert "this cannot be told for L as published" in cauchy_sentence(few)
+    assert "this holds for L as published" in cauchy_sentence(odd)
+    assert "PrivateQuantile (" in cauchy_sentence(odd)
+    assert "no seed stands out" in seed_sentence(plain)
+    assert "is contradicted" in seed_sentence(odd)
+    assert "cannot be seen" in distribution_sentence(plain)
+    by_dataset = [point("L", c, FLAT[:, 0] + 10 * k, name) for c in CONVENTIONS for k, name in enumerate(DATASETS)]
+    assert "this holds" in distribution_sentence(by_dataset)
+
+
+def test_accuracy_is_decided_by_the_count() -> None:
+    def found(reached: int) -> list[Frequency]:
+        return [
+            Frequency(algorithm, AS_PUBLISHED, kind, alpha, 10_000, count)
+            for algorithm in ALGORITHMS
+            for kind, alpha, count in (("formula", 2.0, reached), ("two_sided", 3.0, 400))
+        ]
+
+    assert accuracy_sentence(found(400)).count("this holds") == 3
+    assert accuracy_sentence(found(800)).count("this is contradicted") == 3
+    assert found(400)[0].interval[0] < 0.04 < found(400)[0].interval[1] < found(800)[0].interval[0]
+
+
+def test_throughput_and_start_sentences() -> None:
+    rows = [
+        {"items": str(n), "repetition": str(r), "ratio": str(0.5 + n / 1000), "updates_per_second": "1e9"}
+        for n in (1, 2, 3)
+        for r in range(8)
+    ]
+    assert "50% as many" in throughput_sentence(rows)
+    assert "1,000 million" in throughput_sentence(rows)
+    assert "depends on n" in throughput_sentence(rows)
+    level = [{**row, "ratio": str(0.4 + (int(row["repetition"]) * 7 + int(row["items"]) * 3) % 5)} for row in rows]
+    assert "does not visibly depend on n" in throughput_sentence(level)
+    starts = [{"start": start, "steps_apart": steps} for start, steps in (("x", "7000"), ("y", "2"), ("x", "1"))]
+    assert "started at x the two estimates ended up to 7,000 grid steps apart" in start_sentence(starts)
+    assert "started at y the two estimates ended up to 2 " in start_sentence(starts)
