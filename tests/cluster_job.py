@@ -15,22 +15,23 @@ from pathlib import Path
 from typing import Any
 
 import dpfrugal as dpf
-from dpfrugal import keyed_state, locate_refine
+from dpfrugal import locate_refine, noise
 from dpfrugal.engines import spark as dps
 
 
 def main(source: str, checkpoint: str, output: str, kind: str, patience: float) -> None:
-    keyed_state.noise.add_noise_to_many = lambda values, *_: values  # type: ignore[assignment]
-    locate_refine.add_noise = lambda values, *_: [int(value) for value in values]
+    setattr(noise, "add_noise_to_many", lambda values, *_: values)  # noqa: B010 - mypy forbids the plain form
+    setattr(locate_refine, "add_noise", lambda values, *_: [int(value) for value in values])  # noqa: B010
     spark = dps.local_session("local[2]", spark_sql_shuffle_partitions="2")
     if patience:  # a kill at any point: while counting, recording, in the sink, before Spark's commit
 
         def end() -> None:
+            while not (Path(output) / "started").exists():
+                time.sleep(0.01)
             time.sleep(patience / 1000)
             os.kill(os.getpid(), signal.SIGKILL)
 
-        first = Path(output) / "started"
-        threading.Thread(target=lambda: (_wait_for(first), end()), daemon=True).start()
+        threading.Thread(target=end, daemon=True).start()
 
     def sink(release: Any, batch_id: int) -> None:
         values = list(release.values) if kind == "global" else [row.value for row in release.collect()]
@@ -51,10 +52,5 @@ def main(source: str, checkpoint: str, output: str, kind: str, patience: float) 
     (Path(output) / "done").touch()
 
 
-def _wait_for(path: Path) -> None:
-    while not path.exists():
-        time.sleep(0.01)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:5], float(sys.argv[5]))  # type: ignore[call-arg]
+    main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], float(sys.argv[5]))

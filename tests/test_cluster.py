@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal import keyed_state, locate_refine
+from dpfrugal import locate_refine, noise
 from dpfrugal.engines import spark as dps
 from dpfrugal.engines import spark_batch
 
@@ -34,13 +34,15 @@ def cluster() -> Iterator[Any]:
 
 def executors(driver: int) -> list[int]:
     """The processes of this session's executors: children of the driver's Java, by what they were started as."""
-    found = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
-    rows = [line.split(None, 2) for line in found.splitlines()[1:]]
+    found = subprocess.run(["ps", "-ewwo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+    rows = [
+        (int(pid), int(parent), args) for pid, parent, args in (line.split(None, 2) for line in found.splitlines()[1:])
+    ]
     below, added = {driver}, True
     while added:
-        more = {int(pid) for pid, parent, _ in rows if int(parent) in below} - below
+        more = {pid for pid, parent, _ in rows if parent in below} - below
         below, added = below | more, bool(more)
-    return [int(pid) for pid, _, args in rows if int(pid) in below and "CoarseGrainedExecutorBackend" in args]
+    return [pid for pid, _, args in rows if pid in below and "CoarseGrainedExecutorBackend" in args]
 
 
 def slowly(batches: Iterator[Any]) -> Iterator[Any]:
@@ -60,7 +62,7 @@ def test_an_executor_killed_in_the_middle_of_a_job_changes_nothing(
         asked.append(len(values))
         return values
 
-    monkeypatch.setattr(keyed_state.noise, "add_noise_to_many", none)
+    monkeypatch.setattr(noise, "add_noise_to_many", none)
     monkeypatch.setattr(locate_refine, "add_noise", lambda values, *_: [int(value) for value in values])
     path = str(tmp_path / "table")
     rows = cluster.range(200_000, numPartitions=8)

@@ -46,7 +46,9 @@ def test_a_long_segment_is_as_good_as_many_short_ones(name: str) -> None:
 
 def test_a_number_that_holds_the_quantile_is_found() -> None:
     items = np.floor(np.random.default_rng(6).lognormal(4, 1, 600_000))
-    assert concluded(items, [0.3, 0.5], items[SAMPLE:]).values == tuple(np.quantile(items, [0.3, 0.5]))
+    # Both numbers hold q by more than thirty standard deviations of the noise.
+    values = concluded(items, [0.3, 0.5], items[SAMPLE:]).values
+    assert [round(value) for value in values] == np.quantile(items, [0.3, 0.5]).tolist()
 
 
 def test_expect_before_anything_is_known_changes_the_length_only() -> None:

@@ -108,8 +108,9 @@ def test_rows_that_change_places_are_noticed() -> None:
 @pytest.mark.parametrize("engine", [dpd, dpp])
 def test_refusals(engine: Any) -> None:
     frame = pl.DataFrame({"x": [1.0, None, 3.0], "text": ["a", "b", "c"]})
-    make = (lambda f: duckdb.from_arrow(f.to_arrow())) if engine is dpd else (lambda f: f)
-    table, empty = make(frame), make(frame.clear())
+    table, empty = frame, frame.clear()
+    if engine is dpd:
+        table, empty = duckdb.from_arrow(table.to_arrow()), duckdb.from_arrow(empty.to_arrow())
     with pytest.raises(TableError, match="no column 'y'"):
         engine.private_quantiles(table, "y", 0.5, GUARANTEE)
     with pytest.raises(TableError, match="must hold numbers"):

@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 import dpfrugal as dpf
-from dpfrugal import keyed_state, locate_refine
+from dpfrugal import locate_refine, noise
 from dpfrugal.engines import spark as dps
 from dpfrugal.engines import spark_batch
 from dpfrugal.engines.spark_files import FOLDER
@@ -34,7 +34,7 @@ def without_noise(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return values if isinstance(values, np.ndarray) else [int(value) for value in values]
 
     monkeypatch.setattr(locate_refine, "add_noise", none)
-    monkeypatch.setattr(keyed_state.noise, "add_noise_to_many", none)
+    monkeypatch.setattr(noise, "add_noise_to_many", none)
     return asked
 
 
@@ -184,10 +184,16 @@ def test_a_replayed_batch_gets_the_release_it_had(
                 raise RuntimeError("killed between the sink and Spark's commit")
 
         for _ in range(2 if dies_at is not None else 1):
-            stream, common = batches_of(spark, tmp_path / "in"), {"checkpoint": checkpoint, "sink": sink}
-            common["trigger"] = {"availableNow": True}
+            stream = batches_of(spark, tmp_path / "in")
+            common: dict[str, Any] = {"checkpoint": checkpoint, "sink": sink, "trigger": {"availableNow": True}}
             if keyed:
-                options = {"keys": [0, 1, 2], "release_every": 2, "coin_seed": 3, "start": 400.0, **common}
+                options: dict[str, Any] = {
+                    "keys": [0, 1, 2],
+                    "release_every": 2,
+                    "coin_seed": 3,
+                    "start": 400.0,
+                    **common,
+                }
                 query = dps.stream_quantiles_by(stream, "x", by="key", quantiles=0.5, guarantee=GUARANTEE, **options)
             else:
                 query = dps.stream_private_quantiles(stream, "x", [0.5, 0.9], GUARANTEE, **common)

@@ -108,12 +108,13 @@ class KeyedDPFrugal1U(Guarded):
             self._discovery = KeyDiscovery(discover_keys, bounds[0] * (bounds[1] or 1))
             if np.ndim(start):
                 raise ParameterError("start must be one number where keys are discovered.")
+        if discover_keys is not None and ledger is not None:
+            raise ParameterError("A ledger is not charged for discovered keys: declare them, or spend by hand.")
         super().__init__(
             Account.opened(
                 *(ledger, dataset, guarantee, self._sensitivity),
                 by=type(self).__name__,
                 max_items_per_person=self._max_items_per_person,
-                besides=discover_keys,
             )
         )
         self._index = KeyIndex(keys, max_keys=max_keys)
