@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
+SOAK := $(VENV)/.soak
 
-.PHONY: help demo paper test lint unit nojit spark test-cluster bench bench-spark accuracy coins clean
+.PHONY: help demo paper test lint unit nojit spark test-cluster bench bench-spark accuracy coins soak audit-dependencies clean
 
 help:
 	@echo "make demo   private p50, p90 and p99 of ten million latencies, with a picture in demo/"
@@ -17,6 +18,8 @@ help:
 	@echo "make bench  speed, memory and error beside other libraries, as ratios inside one run (6 minutes)"
 	@echo "make accuracy  the error in rank beside other estimators, as kept in docs/accuracy.md (ten minutes)"
 	@echo "make coins  the statistical check of the coin generator"
+	@echo "make soak   ten million generated inputs, 600 killed processes, bad disks, audits (a quarter of an hour)"
+	@echo "make audit-dependencies  known vulnerabilities of the pinned versions (asks an advisory service)"
 	@echo "make clean  remove the environment and everything generated"
 
 $(READY): pyproject.toml constraints.txt
@@ -54,7 +57,7 @@ test-cluster: $(READY)
 
 # The kernels again as plain Python, which reports what compiled code would silently wrap or read out of bounds.
 nojit: $(READY)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/test_kernels.py tests/test_key_index.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/test_kernels.py tests/test_keyed_kernel.py tests/test_key_index.py
 
 # Peers are installed one by one: one that cannot be is reported in the table, and does not stop the others.
 $(PEERS): $(READY) benchmarks/constraints.txt benchmarks/install_peers.py
@@ -68,6 +71,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.parquet
 	$(MAKE) $(PEERS)
 	$(BIN)/python -m benchmarks.compare
+	$(BIN)/python -m benchmarks.keyed
 
 bench-spark: $(READY)
 	$(BIN)/python -m benchmarks.spark
@@ -77,10 +81,22 @@ accuracy: $(PEERS)
 	$(BIN)/python -m benchmarks.accuracy
 	$(BIN)/python -m benchmarks.accuracy --others --rows 1e5,1
 	$(BIN)/python -m benchmarks.accuracy --ten
+	$(BIN)/python -m benchmarks.coverage
 	$(BIN)/python -m benchmarks.peer_accuracy
 
 coins: $(READY)
 	$(BIN)/python -m benchmarks.coin_check
+
+# Coverage-guided fuzzing and the advisory service's client are installed for these two only.
+$(SOAK): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[soak]'
+	@touch $@
+
+soak: $(SOAK)
+	$(BIN)/python -m reliability.soak
+
+audit-dependencies: $(SOAK)
+	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip --strict
 
 clean:
 	rm -rf $(VENV) build dist demo paper .hypothesis .mypy_cache .ruff_cache src/*.egg-info

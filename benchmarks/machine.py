@@ -12,6 +12,8 @@ PACKAGES = (
     "pyarrow",
     "opendp",
     "datasketches",
+    "polars",
+    "duckdb",
     "ddsketch",
     "river",
     "python-dp",

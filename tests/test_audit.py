@@ -1,147 +1,164 @@
-"""A black-box audit of PrivateQuantile: a lower bound for ε from many runs on a searched pair of neighbours.
+"""The audit: it passes what keeps its promise, and fails what does not.
 
-An attacker sees the public transcript (edges and noisy counts). On some runs of every pair of neighbours it learns
-which pair, and which set of transcripts, tells the two streams apart best; fresh runs of that pair give counts for that
-set, and Clopper-Pearson bounds give ε ≥ ln(P/Q), wrong once in a million times. The right mechanism must stay below its
-promise; the broken ones must exceed it. ε is 3, because that is where few runs say most: at ε = 1 a doubled loss shows
-in events so much alike under both streams that ten times the runs would be needed.
+A sound estimator fails with a probability of at most 1e-9 here (``SURE``), as Clopper and Pearson's bounds are exact:
+nothing that was learnt or searched enters. That a mistake is found, and that a sound estimator's loss is seen, is a
+matter of power: less than one audit in a thousand fails to, and three in a row are needed for the test to fail.
 """
 
+import json
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import mpmath
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import dpfrugal as dpf
-from dpfrugal import locate_refine, noise
-from dpfrugal.guarantees import Guarantee, Sensitivity
+from dpfrugal.audit import Case, audit, claims, confidence, search
+from dpfrugal.audit.broken import BROKEN
+from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
+from dpfrugal.guarantees import Guarantee
 
-PROMISED = 3.0
-GUARANTEE = dpf.PureDP(epsilon=PROMISED)
-LEARNING, TESTING = 300, 2_500  # runs of each stream
-UNSURE = 1e-6
-Stream = tuple[float, ...]
-Samples = NDArray[np.float64]
-# Neighbours: an item moved within a magnitude, across many, over the sign, and early or late in the stream.
-PAIRS: list[tuple[Stream, Stream]] = [
-    ((3.0, 3.0, 900.0, 900.0), (3.0, 3.0, 900.0, 3.0)),
-    ((3.0, 3.0, 3.0, 3.0), (3.0, 3.0, -3.0, 3.0)),
-    ((1e-6, 5.0, 5.0, 5.0), (1e12, 5.0, 5.0, 5.0)),
-]
-Make = Callable[[], locate_refine.LocateRefine]
+SURE = 1 - 1e-9
+ONE = dpf.PureDP(epsilon=1.0)
+THREE = dpf.PureDP(epsilon=3.0)  # where few runs of a slow estimator say most
+FEW, MANY = (40, 120, 400), (40, 200, 1_500)  # runs to learn from
 
 
-def transcript(make: Make, periods: Sequence[Sequence[float]], patch: pytest.MonkeyPatch) -> list[float]:
-    """The noisy counts of all segments and where the next edges lie, as anyone may see them."""
-    seen: list[float] = []
-
-    def listening(values: Sequence[int], guarantee: Guarantee, sensitivity: Sensitivity) -> list[int]:
-        noisy: list[int] = original(values, guarantee, sensitivity)
-        seen.extend(noisy)
-        return noisy
-
-    original: Any = vars(locate_refine)["add_noise"]
-    with patch.context() as local:
-        local.setattr(locate_refine, "add_noise", listening)
-        machine = make()
-        for period in periods:
-            bins = np.searchsorted(machine.edges, period, side="right").tolist()
-            machine.absorb([bins.count(i) for i in range(machine.edges.size + 1)])
-            seen.append(float(machine.edges[machine.edges.size // 2]))
-    return seen
-
-
-def score(first: NDArray[np.float64], second: NDArray[np.float64]) -> Callable[[Samples], Samples]:
-    """A statistic that tells two samples of transcripts apart: how far each number lies on the first one's side."""
-    one, other = np.median(first, axis=0), np.median(second, axis=0)
-    reach = np.where(np.abs(first - one).max(axis=0) == 0, 1.0, np.inf)  # what never varies counts for one step only
-    return lambda seen: np.clip(np.abs(seen - other) - np.abs(seen - one), -reach, reach).sum(axis=1)
+@pytest.mark.parametrize(
+    ("cases", "guarantee", "runs", "seen"),
+    [
+        (walk_cases, ONE, 3_000, 0.3),
+        (walk_cases, dpf.ApproxDP(epsilon=1.0, delta=0.04), 3_000, 0.1),
+        (walk_cases, dpf.ZCDP(rho=0.5), 3_000, 0.05),
+        (keyed_cases, ONE, 1_500, 0.2),
+        (segment_cases, THREE, 1_000, 0.5),
+    ],
+    ids=["L", "G", "ρ", "keyed", "PrivateQuantile"],
+)
+def test_what_keeps_its_promise_passes(
+    cases: Callable[[], list[Case]], guarantee: Guarantee, runs: int, seen: float
+) -> None:
+    """And its loss is seen: an audit that sees nothing proves nothing."""
+    for _ in range(3):
+        found = audit(cases(), guarantee, runs=runs, looks=FEW, sure=SURE)
+        assert found.passed
+        assert str(found).startswith("PASS")
+        if found.bound > seen:
+            break
+    assert found.bound > seen
 
 
-def bound(hits: int, runs: int, *, upper: bool) -> float:
-    """Clopper-Pearson at ``UNSURE``, by bisection of the binomial tail."""
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        if upper:
-            tail = float(mpmath.betainc(hits + 1, runs - hits, 0, middle, regularized=True)) if hits < runs else 0.0
-            low, high = (middle, high) if tail < 1 - UNSURE else (low, middle)
-        else:
-            tail = float(mpmath.betainc(hits, runs - hits + 1, 0, middle, regularized=True)) if hits else 1.0
-            low, high = (middle, high) if tail < UNSURE else (low, middle)
-    return high if upper else low
+@pytest.mark.parametrize(
+    ("name", "guarantee", "runs", "looks"),
+    [
+        ("first-item", ONE, 1_500, FEW),
+        ("no-re-anchoring", ONE, 3_000, FEW),
+        ("quiet-walk", ONE, 6_000, MANY),
+        ("skipped-coins", ONE, 1_500, FEW),
+        ("per-key-coins", ONE, 1_500, FEW),
+        ("quiet-segments", THREE, 1_500, FEW),
+        ("counted-twice", THREE, 2_000, FEW),
+        ("raw-edges", THREE, 1_000, FEW),
+    ],
+)
+def test_a_mistake_is_found(name: str, guarantee: dpf.PureDP, runs: int, looks: tuple[int, int, int]) -> None:
+    for _ in range(3):
+        found = audit(BROKEN[name](), guarantee, runs=runs, looks=looks)
+        if not found.passed:
+            break
+    assert found.bound > guarantee.epsilon
+    assert str(found).startswith("FAIL")
 
 
-def lower_bound_of_epsilon(make: Make, patch: pytest.MonkeyPatch) -> float:
-    """The bound for the pair, the direction and the threshold that looked best while learning."""
-
-    def runs(stream: Stream, count: int) -> Samples:
-        rows = [transcript(make, (stream[:2], stream[2:]), patch) for _ in range(count)]
-        assert len({len(row) for row in rows}) == 1
-        return np.array(rows)
-
-    best: tuple[float, Any] = (-math.inf, None)
-    for first, second in [pair for one, other in PAIRS for pair in ((one, other), (other, one))]:
-        learnt = runs(first, LEARNING), runs(second, LEARNING)
-        statistic = score(*learnt)
-        scores = statistic(learnt[0]), statistic(learnt[1])
-        for t in np.unique(np.concatenate(scores)):
-            hits = [int((score >= t).sum()) for score in scores]
-            # Pessimistic about both counts, as the bound will be.
-            promise = math.log(max(hits[0] - 3 * math.sqrt(hits[0]), 0.1) / (hits[1] + 1 + 2 * math.sqrt(hits[1])))
-            best = max(best, (promise, (first, second, statistic, t)), key=lambda found: found[0])
-    first, second, statistic, t = best[1]
-    hits = [int((statistic(runs(stream, TESTING)) >= t).sum()) for stream in (first, second)]
-    p, q = bound(hits[0], TESTING, upper=False), bound(hits[1], TESTING, upper=True)
-    return math.log(p / q) if p > 0 else 0.0
+def test_the_bounds_are_those_of_clopper_and_pearson() -> None:
+    """At the bound, a count this far out has exactly the doubt's probability, by an independent beta function."""
+    for hits, runs in ((1, 10), (7, 10), (10, 10), (90, 1_000), (999, 1_000), (770, 10_000), (3, 100_000)):
+        for doubt in (0.025, 5e-7, 1e-10):
+            low, high = confidence.at_least(hits, runs, doubt), confidence.at_most(hits, runs, doubt)
+            with mpmath.workdps(40):
+                above = mpmath.betainc(hits, runs - hits + 1, 0, low, regularized=True)
+                below = mpmath.betainc(hits + 1, runs - hits, high, 1, regularized=True) if hits < runs else None
+            assert float(above) == pytest.approx(doubt, rel=1e-6)
+            assert high == 1 if below is None else float(below) == pytest.approx(doubt, rel=1e-6)
+    assert confidence.at_least(0, 50, 1e-6) == 0
 
 
-def caught(make: Make, patch: pytest.MonkeyPatch) -> bool:
-    """Whether one of three audits exceeds the promise: one alone misses a loss of 2ε once in some dozens of times."""
-    return any(lower_bound_of_epsilon(make, patch) > PROMISED for _ in range(3))
+def test_the_least_loss_is_within_what_laplace_and_gaussian_noise_have() -> None:
+    """The best event of discrete Laplace noise shows ε exactly; no event of Gaussian noise shows more than its ρ."""
+    a = math.exp(-1 / ONE.noise_scale(2))
+    p, q = np.array([1 / (1 + a)]), np.array([a**2 / (1 + a)])
+    assert claims.least_loss(p, q, ONE)[0] == pytest.approx(1)
+    assert claims.least_loss(q, p, ONE)[0] == 0
+    zcdp = dpf.ZCDP(rho=0.5)
+    sigma = zcdp.noise_scale(2)
+    t = np.linspace(-8, 8, 200)
+    tails = np.array([[float(mpmath.ncdf((mean - x) / sigma)) for x in t] for mean in (2, 0)])
+    losses = claims.least_loss(tails[0], tails[1], zcdp)
+    assert 0.25 < losses.max() <= 0.5
+    wide = claims.least_loss(tails[0], tails[1], dpf.ZCDP(rho=0.3))
+    assert wide.max() > 0.3  # the same noise does not keep a smaller ρ
+    approx = dpf.ApproxDP(epsilon=1.0, delta=0.1)
+    assert claims.least_loss(np.array([0.3]), np.array([0.1]), approx)[0] == pytest.approx(math.log(2))
 
 
-def machine() -> locate_refine.LocateRefine:
-    return locate_refine.LocateRefine([0.5], GUARANTEE)
+def test_the_search_finds_the_sensitivity_and_what_exceeds_it() -> None:
+    case = walk_cases(quantiles=(0.5,))[0]
+    pairs = list(search.pairs(case))
+    one_release = [pair.distance for pair in pairs if len(pair.first) == 1]
+    assert max(one_release) == 2  # Theorem 2: reached, and never exceeded
+    assert max(pair.distance for pair in search.pairs(BROKEN["skipped-coins"]()[2])) >= 6
+    for pair in pairs:
+        streams = [[repr(x) for items in side for x in items] for side in (pair.first, pair.second)]
+        assert sum(a != b for a, b in zip(*streams, strict=True)) == 1
+        assert [len(items) for items in pair.first] == [len(items) for items in pair.second]
 
 
-def test_the_audit_stays_below_the_promise(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = lower_bound_of_epsilon(machine, monkeypatch)
-    assert PROMISED / 2 < found <= PROMISED  # not 0 either: an audit that sees nothing proves nothing
+@pytest.mark.parametrize(
+    "options", [{"runs": 10}, {"runs": 10**9}, {"sure": 1.0}, {"sure": 0.0}], ids=lambda options: next(iter(options))
+)
+def test_bad_options_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(dpf.ParameterError):
+        audit(walk_cases(), ONE, **options)  # type: ignore[arg-type]
 
 
-def test_the_audit_catches_noise_at_half_its_scale(monkeypatch: pytest.MonkeyPatch) -> None:
-    twice = dpf.PureDP(epsilon=2 * PROMISED)
-    monkeypatch.setattr(locate_refine, "add_noise", lambda values, guarantee, s: noise.add_noise(values, twice, s))
-    assert caught(machine, monkeypatch)
+def command(*options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "dpfrugal", "audit", *options], capture_output=True, text=True)
 
 
-class CountsTwice(locate_refine.LocateRefine):
-    """Counts the items of a segment again in the next one."""
-
-    def absorb(self, counts: Any, **options: Any) -> None:
-        before: list[int] = getattr(self, "before", [0] * len(counts))
-        same_edges = len(before) == len(counts)
-        super().absorb([a + b for a, b in zip(counts, before, strict=True)] if same_edges else counts, **options)
-        self.before = list(counts)
-
-
-def test_the_audit_catches_items_counted_in_two_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The two short segments have the same edges, so the second one shows the first one's items again."""
-    assert caught(lambda: CountsTwice([0.5], GUARANTEE), monkeypatch)
+def test_the_command_passes_and_draws(tmp_path: Path) -> None:
+    picture = tmp_path / "audit.png"
+    options = ("--algorithm", "dp-frugal-1u", "--epsilon", "1", "--runs", "1000", "--confidence", str(SURE))
+    done = command(*options, "--plot", str(picture))
+    assert (done.returncode, done.stdout[:4]) == (0, "PASS"), done.stderr
+    assert picture.stat().st_size > 5_000
+    assert "█" in done.stderr
+    assert "in " in done.stderr
 
 
-class EdgesFromRawCounts(locate_refine.LocateRefine):
-    """Moves the edges by what was counted: the edges are public, so the raw count is too."""
+def test_the_command_fails_with_status_1() -> None:
+    done = command("--broken", "first-item", "--epsilon", "1", "--runs", "1000", "--json")
+    assert done.returncode == 1
+    record = json.loads(done.stdout)
+    assert not record["passed"]
+    assert record["bound"] > record["promised"] == 1
 
-    def absorb(self, counts: Any, **options: Any) -> None:
-        super().absorb(counts, **options)
-        self.edges = self.edges + 1e3 * float(np.argmax(counts))
 
-
-def test_the_audit_catches_edges_from_raw_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert caught(lambda: EdgesFromRawCounts([0.5], GUARANTEE), monkeypatch)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--epsilon", "1"), "--algorithm"),
+        (("--algorithm", "dp-frugal-1u"), "guarantee"),
+        (("--algorithm", "dp-frugal-1u", "--epsilon", "1", "--runs", "3"), "runs"),
+        (("--algorithm", "dp-frugal-1u", "--epsilon", "1", "--seconds", "0"), "--seconds"),
+        (("--algorithm", "dp-frugal-1u", "--epsilon", "1", "--plot", "/nowhere/x.png"), "--plot"),
+    ],
+)
+def test_the_command_refuses_bad_options(options: tuple[str, ...], said: str) -> None:
+    done = command(*options)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1

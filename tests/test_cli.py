@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpfrugal.cli.watch import Period
+from dpfrugal.cli.arrivals import Period
 from dpfrugal.errors import ParameterError
 
 COMMAND = [sys.executable, "-m", "dpfrugal"]

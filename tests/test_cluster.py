@@ -45,18 +45,15 @@ def executors(driver: int) -> list[int]:
     return [pid for pid, _, args in rows if pid in below and "CoarseGrainedExecutorBackend" in args]
 
 
-def slowly(batches: Iterator[Any]) -> Iterator[Any]:
-    import time
-
-    for batch in batches:
-        time.sleep(0.5)
-        yield batch
-
-
 def test_an_executor_killed_in_the_middle_of_a_job_changes_nothing(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
+
+    def slowly(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            __import__("time").sleep(0.5)
+            yield batch
 
     def none(values: Any, *_: Any) -> Any:
         asked.append(len(values))

@@ -60,10 +60,10 @@ def test_a_refused_batch_leaves_no_trace(
         return codes
 
     people.settle(take(before))
-    state: list[Any] = [people._tallies.copy(), people._keys.copy(), people._people.size, people.set_aside]
+    state: list[Any] = [people._tallies.copy(), people._keys.copy(), people.people.size, people.set_aside]
     take(refused)
     people.undo()
-    after: list[Any] = [people._tallies, people._keys, people._people.size, people.set_aside]
+    after: list[Any] = [people._tallies, people._keys, people.people.size, people.set_aside]
     assert all(np.array_equal(was, now) for was, now in zip(state, after, strict=True))
     people.undo()  # there is nothing left to undo
 
@@ -104,7 +104,7 @@ def test_refusals() -> None:
         people.taken(["a", None], codes)
     with pytest.raises(ItemError, match="one length"):
         people.taken(["a"], codes)
-    assert people._people.size == 0
+    assert people.people.size == 0
     people.settle(people.taken(["a", "b"], codes))
     with pytest.raises(ItemTypeError, match="person has ids that cannot be used"):
         people.taken([1, 2], codes)

@@ -7,10 +7,17 @@ from collections.abc import Callable, Iterable
 from statistics import NormalDist
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from dpfrugal import ZCDP, ApproxDP, ParameterError, ParameterTypeError, PureDP
-from dpfrugal.key_discovery import KeyDiscovery, chance_to_pass, sensitivity_of_counts, threshold_for
+from dpfrugal.key_discovery import (
+    KeyDiscovery,
+    chance_to_pass,
+    in_order_of_keys,
+    sensitivity_of_counts,
+    threshold_for,
+)
 
 KEYS = "abc"
 Transcript = tuple[frozenset[str], ...]
@@ -157,6 +164,12 @@ def test_counts_start_again_and_public_keys_stay() -> None:
     assert discovery.found().size == 0  # it is public already, and draws no more noise
     discovery.settle(discovery.found())
     assert discovery.public.tolist() == [3000]
+
+
+def test_codes_are_put_in_the_order_of_their_keys() -> None:
+    for keys in (pa.array(["b", "c", "a"]), pa.array([2, 3, 1]), pa.array([["b"], ["c"], ["a"]])):
+        assert in_order_of_keys(keys, np.array([0, 1, 2])).tolist() == [2, 0, 1]
+        assert in_order_of_keys(keys, np.array([1, 0])).tolist() == [0, 1]
 
 
 def test_bad_parameters() -> None:

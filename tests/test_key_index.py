@@ -268,6 +268,14 @@ def test_a_growing_index_takes_keys_as_they_come_and_forgets_them_again() -> Non
         assert index.keys.to_pylist()[:50] == KeyIndex(keys[:50]).keys.to_pylist()
 
 
+def test_a_refused_first_batch_does_not_decide_the_kind_of_keys() -> None:
+    index = KeyIndex()
+    index.codes(["a", "b"])
+    index.forget(0)
+    assert (index.size, index.kind) == (0, None)
+    assert index.codes([5, 6, 5]).tolist() == [0, 1, 0]
+
+
 def grown_backwards(size: int, known: int) -> list[int]:
     """Codes of all keys backwards, where the first ``known`` have theirs: the rest get theirs as they come."""
     return [k if k < known else size - 1 - k + known for k in range(size - 1, -1, -1)]

@@ -4,6 +4,8 @@ import itertools
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -41,15 +43,30 @@ def test_noise_from_the_stock_has_the_same_distribution(guarantee: Guarantee) ->
     assert chi_square_p_value(sample, law(guarantee, scale * 0.9)) < FALSE_ALARM  # type: ignore[arg-type]
 
 
-def test_a_number_of_the_stock_serves_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a sampler that counts up instead of drawing, every number must come out exactly once."""
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_number_of_the_stock_serves_once(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a sampler that counts up instead of drawing, every number must come out exactly once, in whatever thread."""
     counter = itertools.count()
     monkeypatch.setattr(noise, "measurement", lambda g, s: lambda values: [next(counter) for _ in values])
     monkeypatch.setattr(noise, "_stocks", {})
-    seen = [
-        draw for size in (1, 3, 16, 2, 7) * 40 for draw in noise.add_noise([0] * size, GUARANTEES[0], Sensitivity.of(2))
-    ]
-    assert len(set(seen)) == len(seen)
+
+    def use(_: int) -> list[int]:
+        sizes = (1, 3, 16, 2, 7, 64) * 40
+        return [draw for size in sizes for draw in noise.add_noise([0] * size, GUARANTEES[0], Sensitivity.of(2))]
+
+    with ThreadPoolExecutor(threads) as pool:
+        seen = [draw for draws in pool.map(use, range(threads)) for draw in draws]
+    noise._wait_for_refills()
+    assert len(set(seen)) == len(seen) == threads * 40 * 93
+
+
+def test_noise_comes_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(noise, "_stocks", {})
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    assert all(len(noise.add_noise([0] * 50, GUARANTEES[0], Sensitivity.of(2))) == 50 for _ in range(5))
 
 
 @pytest.mark.parametrize("guarantee", [dpf.PureDP(epsilon=1e-19), dpf.ZCDP(rho=1e-38)], ids=repr)
@@ -66,7 +83,7 @@ def test_a_forked_process_draws_noise_of_its_own() -> None:
         "from dpfrugal import noise\n"
         "from dpfrugal.guarantees import Sensitivity\n"
         "def draws(): return noise.add_noise([0] * 16, dpf.PureDP(epsilon=0.01), Sensitivity.of(2))\n"
-        "draws()\n"
+        "for _ in range(7): draws()\n"  # so that the stock is being refilled when the process forks
         "read, write = os.pipe()\n"
         "if os.fork() == 0:\n"
         "    os.write(write, repr(draws()).encode()); os._exit(0)\n"

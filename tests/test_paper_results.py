@@ -138,19 +138,21 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 
 def test_too_little_memory_is_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "free_memory_mib", lambda: 500)
-    resources.check_resources(tmp_path, jobs=2, rows=1000)
+    resources.check_resources(tmp_path, jobs=2, rows=1000, items=1000)
     with pytest.raises(ParameterError, match=r"MiB of memory are needed with --jobs 8, and 500 MiB are free"):
-        resources.check_resources(tmp_path, jobs=8, rows=1000)
+        resources.check_resources(tmp_path, jobs=8, rows=1000, items=1000)
+    with pytest.raises(ParameterError, match=r"MiB of memory are needed with --jobs 2"):
+        resources.check_resources(tmp_path, jobs=2, rows=1000, items=100_000_000)
     monkeypatch.setattr(resources, "free_memory_mib", lambda: None)
-    resources.check_resources(tmp_path, jobs=200, rows=1000)
+    resources.check_resources(tmp_path, jobs=200, rows=1000, items=1000)
 
 
 def test_too_little_disk_is_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "free_memory_mib", lambda: None)
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=20 << 20))
-    resources.check_resources(tmp_path, jobs=1, rows=1000)
+    resources.check_resources(tmp_path, jobs=1, rows=1000, items=1000)
     with pytest.raises(ParameterError, match=r"MiB of disk are needed, and 20 MiB are free"):
-        resources.check_resources(tmp_path, jobs=1, rows=100_000)
+        resources.check_resources(tmp_path, jobs=1, rows=100_000, items=1000)
 
 
 def test_free_memory_is_the_least_that_anybody_grants(tmp_path: Path) -> None:

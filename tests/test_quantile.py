@@ -1,6 +1,7 @@
 """PrivateQuantile: what it accepts, what it answers, and that its transcript keeps the promise."""
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dpfrugal as dpf
-from dpfrugal import counting, counting_kernel, locate_refine
+from dpfrugal import counting, counting_kernel, locate, locate_refine
 from dpfrugal.guarantees import Guarantee, Sensitivity
 from dpfrugal.locate_refine import LocateRefine
 from tests.naive import neighbours
@@ -141,6 +142,27 @@ def test_integers_beyond_2_to_the_53_are_compared_exactly() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.int32])
+def test_the_ends_of_a_type_are_compared_exactly(dtype: type) -> None:
+    kind = np.finfo if dtype in (np.float64, np.float32) else np.iinfo
+    least, most = kind(dtype).min, kind(dtype).max
+    items: NDArray[Any] = np.array([least, most, 0, -1, 1, 16_777_216, 16_777_217 if kind is np.iinfo else 0.1], dtype)
+    if kind is np.finfo:
+        items = np.append(items, np.array([np.inf, -np.inf, 5e-324, 1e-45], dtype))
+    places = [0.0, 0.1, -1.0, 2.0**24, 2.0**24 + 0.5, 2.0**24 + 1, locate.HUGE, -locate.HUGE]
+    if dtype is not np.float64:
+        places += [float(least), float(most)]
+    edges = np.unique([place for near in places for place in (near, math.nextafter(near, -1), math.nextafter(near, 9))])
+    expected = [sum(item < edge for item in items.tolist()) for edge in edges.tolist()]
+    for compare in (counting.compare_by_numpy, counting_kernel.compare):
+        below = np.zeros(edges.size, dtype=np.int64)
+        compare(items, counting.limits_of(edges, items.dtype), below)
+        if kind is np.iinfo:
+            below[edges <= float(least)] = 0
+        assert below.tolist() == expected
+    assert counting.count_below(items, edges)[0].tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.int32])
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 60])
 def test_counts_equal_the_obvious_ones(dtype: type, count: int) -> None:
     from dpfrugal.counting import count_below
@@ -263,6 +285,21 @@ def test_no_noise_is_so_wild_that_it_ends_in_an_error(q: float, epsilon: float) 
         for _ in range(4):
             p.update_many(rng.standard_cauchy(100))
             p.release(close=True).intervals(0.95)
+
+
+@pytest.mark.parametrize("q", [0.5, 0.99])
+def test_a_sorted_stream_takes_few_segments(q: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search starts over and over, but no segment has less than 160 items, nor less than 1/48 of all before it."""
+    absorb, segments = LocateRefine.absorb, []
+
+    def counted(machine: LocateRefine, counts: NDArray[np.int64], *, missing: int | None = None) -> None:
+        segments.append(machine.items)
+        absorb(machine, counts, missing=missing)
+
+    monkeypatch.setattr(LocateRefine, "absorb", counted)
+    p = dpf.PrivateQuantile(q, ONE)
+    p.update_many(np.arange(2_000_000.0))
+    assert len(segments) <= 48 + math.log(2_000_000 / 7_680) / math.log(49 / 48) + 1
 
 
 def test_asking_often_costs_little() -> None:

@@ -34,7 +34,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 def test_the_options_of_the_readme_exist() -> None:
     shown = set(re.findall(r" (--[a-z-]+)", "\n".join(re.findall(r"^.*dpfrugal \w+ .*$", README, flags=re.MULTILINE))))
     known = ""
-    for command in ("quantile", "watch", "plan", "paper"):
+    for command in ("quantile", "watch", "plan", "paper", "audit"):
         done = subprocess.run(
             [sys.executable, "-m", "dpfrugal", command, "--help"], capture_output=True, text=True, check=True
         )

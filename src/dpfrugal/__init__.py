@@ -8,6 +8,7 @@
 1000
 """
 
+from dpfrugal.dataframes import quantiles_by
 from dpfrugal.dp_frugal import DPFrugal1U
 from dpfrugal.errors import (
     BudgetExceeded,
@@ -58,4 +59,5 @@ __all__ = [
     "TableError",
     "WalkRelease",
     "__version__",
+    "quantiles_by",
 ]

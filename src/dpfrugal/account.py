@@ -18,7 +18,7 @@ from dpfrugal.records import guarantee_of, integer_of, of_guarantee
 
 def concentrated(guarantee: Guarantee, *sensitivities: Sensitivity) -> float | None:
     """The ρ of zCDP that Gaussian noise for (ε, δ) has besides, when each item meets one of these sensitivities."""
-    if not isinstance(guarantee, ApproxDP):
+    if not isinstance(guarantee, ApproxDP) or not sensitivities:
         return None
     return max(s.l2_squared / (2 * guarantee.noise_scale(s) ** 2) * (1 + 1e-12) for s in sensitivities)
 

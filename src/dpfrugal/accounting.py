@@ -59,6 +59,15 @@ def exact(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
+def added(*numbers: float) -> float:
+    """The sum of decimals, rounded upwards.
+
+    >>> added(0.1, 0.2), 0.1 + 0.2
+    (0.3, 0.30000000000000004)
+    """
+    return _upwards(sum(map(exact, numbers), Fraction(0)))
+
+
 def composed(claims: Sequence[Claim], delta: float) -> Spent:
     """The smallest ε found for which all claims together are (ε, δ)-DP, if none was chosen by looking at a release."""
     delta = probability("delta", delta)
@@ -145,7 +154,7 @@ def share(total: Guarantee, claims: Sequence[Claim], *, adaptive: bool = False) 
     if isinstance(total, ZCDP):
         return _rho(claims) / total.rho if claims else 0.0
     if isinstance(total, PureDP) or adaptive:
-        return _upwards(sum((exact(_epsilon(claim)) for claim in claims), Fraction(0))) / total.epsilon
+        return added(*map(_epsilon, claims)) / total.epsilon
     return composed(claims, total.delta).epsilon / total.epsilon
 
 
@@ -190,7 +199,7 @@ def _lost(plain: Sequence[Claim], concentrated: Sequence[Claim], delta: float) -
 
 
 def _rho(claims: Sequence[Claim]) -> float:
-    return _upwards(sum((exact(claim.concentrated or 0.0) for claim in claims), Fraction(0)))
+    return added(*(claim.concentrated or 0.0 for claim in claims))
 
 
 def _upwards(number: Fraction) -> float:

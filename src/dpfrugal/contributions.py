@@ -10,6 +10,7 @@ a person may have, for as long as the estimator lives.
 """
 
 import secrets
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -34,7 +35,7 @@ class Contributions:
 
     def __init__(self, max_items_per_person: int, max_keys_per_person: int | None = None) -> None:
         self._most_items = max_items_per_person
-        self._people = KeyIndex(max_keys=LARGEST_CODE)
+        self.people = KeyIndex(max_keys=LARGEST_CODE)
         # Rows taken of each person; where keys are limited, of each key the person has.
         self._tallies = np.zeros((FEWEST, max_keys_per_person or 1), dtype=np.int32)
         self._keys = np.full((FEWEST, max_keys_per_person or 0), UNDECLARED, dtype=np.int32)
@@ -46,13 +47,13 @@ class Contributions:
         """The codes of the rows that count, -1 for those set aside; ``settle`` or ``undo`` must follow."""
         from dpfrugal.key_kernel import take_rows
 
-        known, who = self._people.size, self._known(person)
+        known, who = self.people.size, self._known(person)
         kept = np.full(codes.size, UNDECLARED, dtype=np.int32)
         self._batch = (known, who[:0], kept)
         if who.size != codes.size:
             self.undo()
             raise ItemError(f"person and keys must be of one length; they have {who.size} and {codes.size} rows.")
-        while len(self._tallies) < self._people.size:
+        while len(self._tallies) < self.people.size:
             self._tallies = np.concatenate([self._tallies, np.zeros_like(self._tallies)])
             self._keys = np.concatenate([self._keys, np.full_like(self._keys, UNDECLARED)])
         self._batch = (known, who, kept)
@@ -61,10 +62,26 @@ class Contributions:
             take_rows(order, who, codes, self._tallies, self._keys, self._most_items, kept)
         return kept
 
+    def taken_so_far(self) -> dict[str, Codes]:
+        """How many rows each person has had, and of which keys; for a checkpoint."""
+        return {"people_rows": self._tallies, "people_keys": self._keys}
+
+    def restore(self, arrays: Mapping[str, Codes], set_aside: int) -> None:
+        """Go on from a checkpoint."""
+        tallies, keys = arrays["people_rows"], arrays["people_keys"]
+        same = tallies.dtype == keys.dtype == np.int32 and len(tallies) >= self.people.size
+        if (
+            not same
+            or tallies.shape[1:] != self._tallies.shape[1:]
+            or keys.shape != (len(tallies), *self._keys.shape[1:])
+        ):
+            raise ValueError("not the rows of these people")
+        self._tallies, self._keys, self.set_aside = tallies, keys, set_aside
+
     def _known(self, person: Any) -> Codes:
         problem: ItemError | ItemTypeError
         try:
-            return self._people.codes(person)
+            return self.people.codes(person)
         except (ItemError, ItemTypeError) as error:
             said = "null ids; clean the data" if "null" in str(error) else f"ids that cannot be used: {error}"
             problem = type(error)(f"person has {said}".rstrip(".") + ".")
@@ -83,5 +100,5 @@ class Contributions:
         if self._batch is not None:
             known, who, kept = self._batch
             return_rows(who, kept, self._tallies, self._keys)
-            self._people.forget(known)
+            self.people.forget(known)
             self._batch = None

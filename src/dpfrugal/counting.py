@@ -1,15 +1,17 @@
 """Counting items between edges: the only thing ``PrivateQuantile`` does with data.
 
 ``count_below`` gives, for every edge, how many items lie below it. The compiled form reads the items once, in blocks
-that stay in the processor's nearest cache, and compares and adds only, so that it vectorises: with three edges it runs
-at about the speed of reading memory. Until so many comparisons were made that loading the compiler would have been
+that stay in the processor's nearest cache, and compares and adds only, so that it vectorises: with up to three edges it
+runs at the speed of reading memory. Until so many comparisons were made that loading the compiler would have been
 worth it, numpy makes them.
 
 An integer is compared with an edge exactly, also beyond 2^53: ``x < e`` is ``x <= ceil(e) - 1``. So that one form
 serves all types, a float is compared likewise, with the float before ``e``. NaN is below nothing; it is counted apart.
 """
 
+import math
 import sys
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -17,36 +19,44 @@ from numpy.typing import NDArray
 
 from dpfrugal.compiler import loading, read_only
 
-LARGEST: Final = 2**63 - 1
 BLOCK: Final = 1 << 15
 # numpy compares at about four thousand million a second; loading the compiler takes a third of a second.
 WORTH_COMPILING: Final = 1 << 30
 
 _compared = 0
+_compiled: dict[np.dtype[Any], Callable[[NDArray[Any], NDArray[Any], NDArray[np.int64]], int]] = {}
 
 
 def count_below(items: NDArray[Any], edges: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
     """How many items lie below each of the sorted edges, and how many are NaN."""
     global _compared
     below, limits = np.zeros(edges.size, dtype=np.int64), limits_of(edges, items.dtype)
-    _compared += items.size * edges.size
-    if "numba" in sys.modules or _compared > WORTH_COMPILING:
+    if items.dtype in _compiled and edges.size:
+        nans = _compiled[items.dtype](read_only(items), limits, below)
+    elif edges.size and ("numba" in sys.modules or _compared > WORTH_COMPILING):
         with loading(("counting", items.dtype)):
             from dpfrugal.counting_kernel import compare
 
-            nans = int(compare(read_only(items), limits, below))
+            nans = compare(read_only(items), limits, below)
+        _compiled[items.dtype] = compare
     else:
+        _compared += items.size * edges.size
         nans = compare_by_numpy(items, limits, below)
-    if items.dtype.kind != "f" and edges.size and edges[0] <= -(2.0**63):
-        below[edges <= -(2.0**63)] = 0  # no integer lies below these
-    return below, nans
+    if items.dtype.kind != "f" and edges.size and edges[0] <= (least := float(np.iinfo(items.dtype).min)):
+        below[edges <= least] = 0  # no integer lies below these
+    return below, int(nans)
 
 
 def limits_of(edges: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
     """The largest number of the type below each edge: an item is below the edge if it is at most that."""
-    if dtype.kind == "f":
+    if dtype == np.float64:
         return np.nextafter(edges, -np.inf)
-    return np.array([min(max(int(np.ceil(edge)) - 1, -LARGEST - 1), LARGEST) for edge in edges], dtype=np.int64)
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):  # an edge beyond all float32 is ±inf
+            near = edges.astype(dtype)
+            return np.where(near < edges, near, np.nextafter(near, -np.inf, dtype=dtype))
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return np.array([min(max(math.ceil(edge) - 1, least), most) for edge in edges.tolist()], dtype=dtype)
 
 
 def compare_by_numpy(items: NDArray[Any], limits: NDArray[Any], below: NDArray[np.int64]) -> int:

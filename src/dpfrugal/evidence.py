@@ -1,8 +1,8 @@
-"""What segments have taught about one quantile, in four sums; and whether they agree with each other.
+"""What segments have taught about one quantile, in five sums; and whether they agree with each other.
 
 Each segment measures q - F(c) at its own edge c. With one density f for all of them, the weighted mean of
-c + (q - F(c)) / f is the mean of one-step estimates. The weights depend on the number of items and on the noise
-only, never on a density, so a mistaken density cannot favour a segment.
+c + (q - F(c)) / f is the mean of one-step estimates, less what a bent CDF adds to it. The weights depend on the number
+of items and on the noise only, never on a density, so a mistaken density cannot favour a segment.
 """
 
 import math
@@ -29,15 +29,21 @@ class Target:
         """The share of the items on the quantile's thinner side."""
         return min(self.q, 1 - self.q)
 
+    @property
+    def bend(self) -> float:
+        """f'/f² where both tails are exponential: -99 at q = 0.99, and nothing at the median."""
+        return (1 - 2 * self.q) / self.variance
+
 
 @dataclass
 class Evidence:
-    """Sums over segments of weights, of weights times (c - base), and of weights times (q - F(c))."""
+    """Sums over segments of weights, of weights times (c - base) and its square, and of weights times (q - F(c))."""
 
     weight: float = 0.0
     centre: float = 0.0
     gap: float = 0.0
     base: float = 0.0
+    spread: float = 0.0
 
     def add(self, centre: float, gap: float, weight: float) -> None:
         """One more measurement of q - F(centre)."""
@@ -45,19 +51,30 @@ class Evidence:
             self.base = centre
         self.weight += weight
         self.centre += weight * (centre - self.base)
+        self.spread += weight * (centre - self.base) ** 2
         self.gap += weight * gap
 
     def fade(self, kept: float) -> None:
         """Forget a part of everything."""
         self.weight, self.centre, self.gap = kept * self.weight, kept * self.centre, kept * self.gap
+        self.spread *= kept
 
     def forget(self) -> None:
         """Forget everything."""
         self.fade(0.0)
 
-    def quantile(self, density: float) -> float:
-        """The mean of the one-step estimates."""
-        return self.base + (self.centre + (self.gap / density if self.gap else 0.0)) / self.weight
+    def quantile(self, density: float, bend: float = 0.0) -> float:
+        """The mean of the one-step estimates.
+
+        A density that falls bends the CDF, and leads every step from the edge c, on either side, too far out: by
+        bend·f·(c - Q)²/2, with bend = f'/f². That is taken back, as far as it is a correction and not a guess.
+        """
+        step = (self.centre + (self.gap / density if self.gap else 0.0)) / self.weight
+        if not bend:
+            return self.base + step
+        squares = max(0.0, (self.spread - 2 * step * self.centre) / self.weight + step**2)
+        most = 0.5 * self.error / density
+        return self.base + step + min(max(bend * density * squares / 2, -most), most)
 
     @property
     def error(self) -> float:

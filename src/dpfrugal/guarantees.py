@@ -307,3 +307,16 @@ def checked_max_items(max_items_per_person: int) -> int:
     if not 1 <= max_items_per_person <= 10**9:
         raise ParameterError(f"max_items_per_person must be between 1 and 10**9; {max_items_per_person} is not.")
     return int(max_items_per_person)
+
+
+def checked_max_keys_per_person(max_keys_per_person: int | None) -> int | None:
+    """``max_keys_per_person``, if it can be one; None is no bound of its own."""
+    if max_keys_per_person is None:
+        return None
+    if isinstance(max_keys_per_person, bool) or not isinstance(max_keys_per_person, numbers.Integral):
+        raise ParameterTypeError(
+            f"max_keys_per_person must be an integer or None, not {type(max_keys_per_person).__name__}."
+        )
+    if not 1 <= max_keys_per_person <= 10**9:
+        raise ParameterError(f"max_keys_per_person must be between 1 and 10**9; {max_keys_per_person} is not.")
+    return int(max_keys_per_person)

@@ -9,6 +9,7 @@ float64 or float32. Arrays that are already so are passed on without a copy; all
 import itertools
 import math
 import numbers
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -79,7 +80,8 @@ def _of_array(array: NDArray[Any]) -> Iterator[Chunk]:
     if array.dtype.kind not in "iuf":
         raise ItemTypeError(f"items must be real numbers; this array holds {array.dtype.type.__name__}.")
     missing = None
-    if isinstance(array, np.ma.MaskedArray):
+    # Who has a masked array has imported numpy.ma; nobody else need wait for it.
+    if "numpy.ma" in sys.modules and isinstance(array, np.ma.MaskedArray):
         missing, array = np.ma.getmaskarray(array), array.data
     plain = array.dtype in KERNEL_TYPES and array.flags.c_contiguous and array.flags.aligned
     if plain and missing is None:

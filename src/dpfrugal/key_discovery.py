@@ -11,7 +11,7 @@ With 50 rows since the last release it is missed with a probability below 1e-5.
 """
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +98,16 @@ class KeyDiscovery:
         """Go back to these counts: what was counted since belongs to a refused batch."""
         self._counts = np.concatenate([counts, np.zeros(self._public.size - counts.size, dtype=np.int64)])
 
+    def shown(self) -> NDArray[np.bool_]:
+        """Of every code, whether its key is public; for a checkpoint."""
+        return self._public
+
+    def restore(self, counts: NDArray[np.int64], shown: NDArray[np.bool_]) -> None:
+        """Go on from a checkpoint."""
+        if counts.dtype != np.int64 or shown.dtype != np.bool_ or counts.shape != shown.shape or counts.ndim != 1:
+            raise ValueError("not the counts of a discovery")
+        self._counts, self._public = counts, shown
+
     def found(self) -> NDArray[np.int64]:
         """Codes of keys that pass now, with fresh noise: call it once per release, then ``settle``."""
         candidates = np.flatnonzero((self._counts > 0) & ~self._public)
@@ -114,3 +124,17 @@ class KeyDiscovery:
     def public(self) -> NDArray[np.int64]:
         """Codes of the keys that are public; their order says in which order they came, so it must not be shown."""
         return np.flatnonzero(self._public)
+
+
+def in_order_of_keys(keys: Any, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The codes in the order of their keys, which says nothing about the order they came in."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    shown = keys.take(pa.array(codes))
+    try:
+        order = pc.sort_indices(shown)
+    except pa.ArrowException:  # lists and the like have no order
+        order = pc.sort_indices(pa.array([str(key) for key in shown.to_pylist()], pa.string()))
+    places: NDArray[np.uint64] = order.to_numpy()
+    return codes[places]

@@ -95,8 +95,7 @@ class KeyIndex:
             raise ParameterError(problem)
         if self.size < total:
             raise ParameterError("keys must not declare the same key twice.")
-        if self.kind not in ("strings", "bytes", "objects"):
-            self._table.settle()
+        self._table.settle()
         self._last = None
 
     @property
@@ -131,7 +130,9 @@ class KeyIndex:
 
     def forget(self, size: int) -> None:
         """Keep the first keys only: what a refused batch has added is taken back."""
-        if self._table is not None and size < self.size:
+        if self._growing and size == 0:
+            self.kind, self._table = None, None  # of which kind keys are is for the first accepted batch to say
+        elif self._table is not None and size < self.size:
             self._table.forget(size)
         self._last = None
 

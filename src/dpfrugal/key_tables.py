@@ -75,6 +75,10 @@ class StringTable:
         with np.errstate(over="ignore"):
             place_strings(self._table, self._arena, self._ends, self.size, self._point, self._seal)
 
+    def settle(self) -> None:
+        """No key will be added any more: keep no room for them."""
+        self._arena, self._ends = self._arena[: self._used].copy(), self._ends[: self.size + 1].copy()
+
     @property
     def content(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Where each key ends (from 0 on), and the bytes of all."""
@@ -130,7 +134,7 @@ class IntegerTable:
 
     def settle(self) -> None:
         """No key will be added any more: keys in a dense range are found without hashing."""
-        values = self._values[: self.size]
+        values = self._values = self._values[: self.size].copy()
         lowest, highest = (int(values.min()), int(values.max())) if self.size else (0, 0)
         span = highest - lowest + 1
         if span <= max(SPARSEST * self.size, SMALL_SPAN):
@@ -167,6 +171,9 @@ class ObjectTable:
             for key in part:
                 self._codes.setdefault(key, len(self._codes))
         return np.fromiter((self._codes.get(key, UNKNOWN) for key in part), dtype=np.int32, count=len(part))
+
+    def settle(self) -> None:
+        """No key will be added any more."""
 
     def forget(self, size: int) -> None:
         """Keep the first keys only."""

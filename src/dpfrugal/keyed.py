@@ -10,22 +10,30 @@ with a hundred rows as for one with a million.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal import coins
 from dpfrugal.account import Account
+from dpfrugal.checkpoint import Contents
 from dpfrugal.contributions import Contributions
 from dpfrugal.errors import ItemError, ParameterError, ParameterTypeError
 from dpfrugal.frugal import NanPolicy, checked_nan_policy, quantiles_of
 from dpfrugal.grid import Grid
-from dpfrugal.guarantees import ApproxDP, Guarantee, Sensitivity, checked_guarantee, checked_max_items
+from dpfrugal.guarantees import (
+    ApproxDP,
+    Guarantee,
+    Sensitivity,
+    checked_guarantee,
+    checked_max_items,
+    checked_max_keys_per_person,
+)
 from dpfrugal.guard import Guarded
-from dpfrugal.key_discovery import KeyDiscovery
+from dpfrugal.key_discovery import KeyDiscovery, in_order_of_keys
 from dpfrugal.key_index import MOST_KEYS, KeyIndex, NullKeys, checked_null_keys
-from dpfrugal.keyed_release import KeyedClaim, table_of
+from dpfrugal.keyed_release import KeyedClaim, table_of, total_cost
 from dpfrugal.keyed_rows import PIECE, UNEVEN, Keys, KnownCodes, pieces, sized
 from dpfrugal.keyed_state import KeyedState
 from dpfrugal.keyed_walk import is_small
@@ -56,10 +64,11 @@ class KeyedDPFrugal1U(Guarded):
     many in each of at most so many keys. The number of rows and the release times are public, and so are the declared
     keys, the starts and the steps.
 
-    Rows with a key that was not declared are dropped. ``start`` is one public number, or one for each key. With
+    Rows with a key that was not declared are dropped. ``discover_keys`` declares none, and shows those that enough rows
+    have: that costs its (ε, δ) besides (Theorem 11). ``start`` is one public number, or one for each key. With
     ``adaptive_steps`` the step of a key doubles while its releases move on, and halves when they have arrived; see
     ``steps``. State: 8 bytes per key and quantile; with adaptive steps one more, and the last release, which is
-    public.
+    public. ``update_many`` and ``release`` may be called from several threads.
 
     >>> from dpfrugal import PureDP
     >>> k = KeyedDPFrugal1U(0.5, PureDP(epsilon=1.0), keys=["/home", "/pay"], decimals=1, start=20.0)
@@ -94,10 +103,13 @@ class KeyedDPFrugal1U(Guarded):
         self._max_keys_per_person = checked_max_keys_per_person(max_keys_per_person)
         self._nan_policy, self._null_keys = checked_nan_policy(nan_policy), checked_null_keys(null_keys)
         self._threads = checked_threads(threads)
+        if not isinstance(adaptive_steps, bool):
+            raise ParameterTypeError(f"adaptive_steps must be True or False, not {type(adaptive_steps).__name__}.")
         path = Path(quantiles_of(quantile), Grid(decimals), coins.key_from_seed(coin_seed))
         bounds = self._max_items_per_person, self._max_keys_per_person
         self._sensitivity = keyed_sensitivity(len(path.quantiles), *bounds)
         guarantee.noise_scale(self._sensitivity)  # what cannot be calibrated is refused here, not at the release
+        super().__init__(Account.opened(None, None, guarantee, self._sensitivity, by=type(self).__name__))
         if (keys is None) == (discover_keys is None):
             raise ParameterError(
                 "Either keys or discover_keys must be given: which keys there are is data too. Declare them, or say "
@@ -108,21 +120,21 @@ class KeyedDPFrugal1U(Guarded):
             self._discovery = KeyDiscovery(discover_keys, bounds[0] * (bounds[1] or 1))
             if np.ndim(start):
                 raise ParameterError("start must be one number where keys are discovered.")
-        if discover_keys is not None and ledger is not None:
-            raise ParameterError("A ledger is not charged for discovered keys: declare them, or spend by hand.")
-        super().__init__(
-            Account.opened(
-                *(ledger, dataset, guarantee, self._sensitivity),
-                by=type(self).__name__,
-                max_items_per_person=self._max_items_per_person,
-            )
-        )
         self._index = KeyIndex(keys, max_keys=max_keys)
         starts = starts_of(start, path.grid, max(1, self._index.size))
         self._first_start = int(starts[0])  # of a key that is yet to come
         self._state = KeyedState.at(starts, path, adaptive_steps)
         self._contributions: Contributions | None = None
         self._last: Any = None
+        super().__init__(
+            Account.opened(
+                *(ledger, dataset, guarantee if ledger is None else total_cost(guarantee, discover_keys)),
+                *(() if discover_keys else (self._sensitivity,)),
+                by=type(self).__name__,
+                # So many items are covered wherever they lie: all in one key, or each in a key of its own.
+                max_items_per_person=min(bounds[0], bounds[1] or bounds[0]),
+            )
+        )
 
     @property
     def quantiles(self) -> tuple[float, ...]:
@@ -144,7 +156,7 @@ class KeyedDPFrugal1U(Guarded):
         """The keys that are public, as a pyarrow.Array: those declared, or those discovered so far."""
         if self._discovery is None:
             return self._index.keys
-        return self._index.keys.take(self._public(self._discovery.public))
+        return self._index.keys.take(in_order_of_keys(self._index.keys, self._discovery.public))
 
     @property
     def items(self) -> int:
@@ -231,10 +243,10 @@ class KeyedDPFrugal1U(Guarded):
     def _fresh_release(self, progress: Progress | None) -> Any:
         """Theorem 10 rests on this: noise for every public key, whether or not it has had rows, then re-anchor."""
         self._account.before_noise()
-        keys, public = self._index.keys, np.arange(self._index.size)
+        keys, public = self._index.keys, None
         if self._discovery is not None:
             found = self._discovery.found()
-            public = self._public(np.union1d(self._discovery.public, found))
+            public = in_order_of_keys(keys, np.union1d(self._discovery.public, found))
             keys = keys.take(public)
         values, exponents, state = self._state.release(public, self._guarantee, self._sensitivity, progress)
         alpha = self._guarantee.alpha(SHOWN_BETA, self._sensitivity, exact=True) * state.path.grid.step
@@ -251,12 +263,24 @@ class KeyedDPFrugal1U(Guarded):
         self._state = state  # re-anchor
         return table
 
-    def _public(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Codes of discovered keys in the order of the keys: the order they came in is data."""
-        import pyarrow.compute as pc
+    def _contents(self) -> Contents:
+        from dpfrugal.keyed_checkpoint import contents_of
 
-        order: NDArray[np.uint64] = pc.sort_indices(self._index.keys.take(codes)).to_numpy()
-        return codes[order]
+        return contents_of(self)
+
+    @classmethod
+    def _of_contents(cls, contents: Contents) -> Self:
+        from dpfrugal.keyed_checkpoint import estimator_of
+
+        estimator: Self = estimator_of(cls, contents)
+        return estimator
+
+    def _forget(self) -> None:
+        from dpfrugal.keyed_checkpoint import forgotten
+
+        self._state = forgotten(self._state)
+        if self._discovery is not None:
+            self._discovery.settle(np.empty(0, dtype=np.int64))
 
     def __repr__(self) -> str:
         shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)
@@ -271,19 +295,6 @@ def starts_of(start: float | Sequence[float], grid: Grid, keys: int) -> NDArray[
     if points.size != keys:
         raise ParameterError(f"start must be one number, or one for each of {keys:,} keys; there are {points.size:,}.")
     return points
-
-
-def checked_max_keys_per_person(max_keys_per_person: int | None) -> int | None:
-    """``max_keys_per_person``, if it can be one."""
-    if max_keys_per_person is None:
-        return None
-    if isinstance(max_keys_per_person, bool) or not isinstance(max_keys_per_person, int | np.integer):
-        raise ParameterTypeError(
-            f"max_keys_per_person must be an integer or None, not {type(max_keys_per_person).__name__}."
-        )
-    if not 1 <= max_keys_per_person <= 10**9:
-        raise ParameterError(f"max_keys_per_person must be between 1 and 10**9; {max_keys_per_person} is not.")
-    return int(max_keys_per_person)
 
 
 def checked_threads(threads: int) -> int:

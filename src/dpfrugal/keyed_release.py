@@ -11,10 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.guarantees import ApproxDP, Guarantee
+from dpfrugal.accounting import added
+from dpfrugal.errors import ParameterError
+from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee
 from dpfrugal.release import SHOWN_BETA
 
 NEIGHBOURS = "replace-one, value and key"
+
+
+def total_cost(guarantee: Guarantee, discover_keys: ApproxDP | None) -> Guarantee:
+    """The guarantee of the values with what it costs to show which keys there are (basic composition)."""
+    if discover_keys is None:
+        return guarantee
+    if isinstance(guarantee, ZCDP):
+        raise ParameterError("With discover_keys a ledger takes PureDP or ApproxDP: the cost is one (ε, δ).")
+    delta = added(discover_keys.delta, guarantee.delta if isinstance(guarantee, ApproxDP) else 0.0)
+    return ApproxDP(epsilon=added(guarantee.epsilon, discover_keys.epsilon), delta=delta)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +47,18 @@ class KeyedClaim:
             return f"person of ≤ {items} items in each of ≤ {keys} keys"
         return "item" if items == 1 else f"person of ≤ {items} items"
 
+    @property
+    def total(self) -> str:
+        """The guarantee of the values with what it costs to show which keys there are (basic composition)."""
+        if self.discover_keys is not None and isinstance(self.guarantee, ZCDP):
+            return f"{self.guarantee} for values and {self.discover_keys} for which keys are shown"
+        return str(total_cost(self.guarantee, self.discover_keys))
+
     def metadata(self) -> dict[str, str]:
         """For the schema of a table."""
         discovery = {} if self.discover_keys is None else {"discover_keys": str(self.discover_keys)}
         return discovery | {
+            "total": self.total,
             "guarantee": str(self.guarantee),
             "guarantee_parameters": json.dumps({type(self.guarantee).__name__: asdict(self.guarantee)}),
             "neighbours": NEIGHBOURS,

@@ -5,7 +5,7 @@ values. Rows move estimates only here, and noise reaches them only here (docs/pr
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from dpfrugal.keyed_walk import advance_keys, comparable, is_small, walk_keys_pl
 from dpfrugal.noise import Progress
 from dpfrugal.steps import adapted, exponents, usual_noise
 from dpfrugal.walk import Path
+
+Number = TypeVar("Number", np.int64, np.float64)
 
 
 @dataclass(frozen=True)
@@ -79,19 +81,21 @@ class KeyedState:
         if is_small(end):
             walk_keys_plainly(self.estimates, steps, self.clock, codes, values, self.path)
             return
-        reach = self.farthest + self.widest * (end - self.released_at)
+        # A key that is not public yet has come one grid unit a row since the beginning.
+        reach = self.farthest + max(end, self.widest * (end - self.released_at))
         items, scale = comparable(values, self.path, reach)
         advance_keys(self.estimates, steps, self.clock, codes, items, scale, self.path, threads)
 
     def release(
-        self, keys: NDArray[np.int64], guarantee: Guarantee, sensitivity: Sensitivity, progress: Progress | None
+        self, keys: NDArray[np.int64] | None, guarantee: Guarantee, sensitivity: Sensitivity, progress: Progress | None
     ) -> tuple[NDArray[np.float64], NDArray[np.int64], "KeyedState"]:
-        """Private values of some keys, the exponents of the steps of their noise, and the state to go on from.
+        """Private values of some keys or all, the exponents of the steps of their noise, and the state to go on from.
 
         An estimate walks on a lattice: its last anchor plus whole steps. Noise is added to its number on that lattice.
         """
-        raw = self.estimates[keys]
-        exponent = np.zeros(raw.shape, dtype=np.int64) if self.steps is None else exponents(self.steps[keys])
+        chosen = slice(None) if keys is None else keys
+        raw = self.estimates[chosen]
+        exponent = np.zeros(raw.shape, dtype=np.int64) if self.steps is None else exponents(self.steps[chosen])
         offset = raw & ((1 << exponent) - 1)  # that of the anchor: public
         noisy = noise.add_noise_to_many((raw >> exponent).reshape(-1), guarantee, sensitivity, progress)
         ends = LARGEST_ESTIMATE >> exponent
@@ -99,24 +103,33 @@ class KeyedState:
         values = points / self.path.grid.scale
         steps = self.steps
         if steps is not None:
-            moved = (values - self.anchors[keys]) * self.path.grid.scale / (1 << exponent)
+            moved = (values - self.anchors[chosen]) * self.path.grid.scale / (1 << exponent)
             steps = steps.copy()
-            steps[keys] = adapted(steps[keys], moved, usual_noise(guarantee, sensitivity))
-        ranks = np.argsort(np.argsort(self.path.quantiles))  # noise may cross estimates: put them in the order of q
-        points, values = np.sort(points, axis=1)[:, ranks], np.sort(values, axis=1)[:, ranks]
-        estimates, anchors = self.estimates.copy(), np.array(self.anchors)
-        estimates[keys], anchors[keys] = points, values
+            steps[chosen] = adapted(steps[chosen], moved, usual_noise(guarantee, sensitivity))
+        ordered, values = _in_order(points, self.path.quantiles), _in_order(values, self.path.quantiles)
+        crossed = (ordered != points).any(axis=1, keepdims=True)  # then each value may carry the noise of any
+        shown = np.where(crossed, exponent.max(axis=1, keepdims=True, initial=0), exponent)
+        estimates, anchors = ordered, values
+        if keys is not None:
+            estimates, anchors = self.estimates.copy(), np.array(self.anchors)
+            estimates[keys], anchors[keys] = ordered, values
         return (
             values,
-            exponent,
+            shown,
             replace(
                 self,
                 estimates=estimates,
                 steps=steps,
-                anchors=anchors,
+                anchors=self.anchors if steps is None else anchors,
                 clock=self.clock.copy(),
                 released_at=self.items,
                 farthest=max(self.farthest, int(np.abs(points).max(initial=0))),
                 widest=1 if steps is None else 1 << int(exponents(steps).max(initial=0)),
             ),
         )
+
+
+def _in_order(points: NDArray[Number], quantiles: tuple[float, ...]) -> NDArray[Number]:
+    """The points of each key, increasing with q: noise may cross them (post-processing; no error grows by it)."""
+    ranks = np.argsort(np.argsort(quantiles))
+    return np.ascontiguousarray(np.sort(points, axis=1)[:, ranks])

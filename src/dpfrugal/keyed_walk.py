@@ -110,14 +110,16 @@ def advance_keys(
         if threads == 1:
             walk(clock, 0)
             return
-        others = [threading.Thread(target=walk, args=(clock.copy(), each * k)) for k in range(1, threads)]
-        own = clock.copy()
+        clocks = [clock.copy() for _ in range(threads)]
+        others = [threading.Thread(target=walk, args=(clocks[k], each * k)) for k in range(1, threads)]
         for other in others:
             other.start()
-        walk(own, 0)
+        walk(clocks[0], 0)
         for other in others:
             other.join()
-        clock[0] = own[0]
+        if any(own[0] != clocks[0][0] for own in clocks):
+            raise RuntimeError("A thread that walked a batch has failed.")
+        clock[0] = clocks[0][0]
 
 
 def _parts(nbytes: int) -> int:

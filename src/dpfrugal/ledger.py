@@ -78,16 +78,10 @@ class Ledger:
         )
 
         def work(connection: sqlite3.Connection) -> Dataset:
-            known = rows.find_dataset(connection, wanted.name)
+            known = self._as_promised(connection, wanted)
             if known is None:
                 rows.write_dataset(connection, wanted)
-                return wanted
-            if replace(known, opened=wanted.opened, spends=()) != wanted:
-                raise LedgerError(
-                    f"The dataset {wanted.name!r} was opened with another promise, {known.promise}; "
-                    "only its total can be changed, by change_total."
-                )
-            return known
+            return known or wanted
 
         return self._write(work)
 
@@ -205,17 +199,24 @@ class Ledger:
 
     def _promised(self, connection: sqlite3.Connection, name: str) -> Dataset:
         """The dataset, with the promise of this object if it is the first to name it."""
-        if (found := rows.find_dataset(connection, name)) is None:
-            if self._total is None:
-                raise rows.unopened(name)
-            promise = (self._total, self._max_items_per_person, self._adaptive)
-            return Dataset(
-                name=name, total=promise[0], max_items_per_person=promise[1], adaptive=promise[2], opened=rows.now(())
-            )
-        if self._total not in (None, found.total):
+        if self._total is None:
+            return self._known(connection, name)
+        wanted = Dataset(
+            name=name,
+            total=self._total,
+            max_items_per_person=self._max_items_per_person,
+            adaptive=self._adaptive,
+            opened=rows.now(()),
+        )
+        return self._as_promised(connection, wanted) or wanted
+
+    def _as_promised(self, connection: sqlite3.Connection, wanted: Dataset) -> Dataset | None:
+        """The dataset, if it was opened with the promise that is wanted; None if it was not opened."""
+        found = rows.find_dataset(connection, wanted.name)
+        if found is not None and replace(found, opened=wanted.opened, spends=()) != wanted:
             raise LedgerError(
-                f"The dataset {name!r} was opened with a total of {found.total}, not {self._total}; "
-                "change_total changes it, and Ledger(path) without a total takes it as it is."
+                f"The dataset {wanted.name!r} was opened with another promise, {found.promise}, not {wanted.promise}; "
+                "change_total changes a total, and Ledger(path) without one takes the promise as it is."
             )
         return found
 

@@ -176,5 +176,7 @@ class LedgerFile:
                 sqlite3.SQLITE_CORRUPT: "it is damaged; restore it from a backup",
             }.get(code, "it is damaged, or not a ledger")
             raise LedgerError(f"The ledger {self.path} cannot be used: {said}.") from None
+        except UnicodeDecodeError:  # SQLite quotes what it found in a damaged schema
+            raise self.damaged() from None
         except OSError as error:
             raise LedgerError(f"The ledger {self.path} cannot be used: {error.strerror}.") from None

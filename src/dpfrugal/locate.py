@@ -6,6 +6,8 @@ with every segment. Into a tail of unknown length goes a ladder of few rungs, fo
 its noise to the tail's count.
 """
 
+import bisect
+import itertools
 import math
 from dataclasses import dataclass, field
 from statistics import NormalDist
@@ -19,6 +21,7 @@ from dpfrugal.places import after, between, logit, roundest
 BELIEVED = 2.5  # standard errors for a bound to be believed
 LOST = 5.0  # standard errors for a contradiction
 SHORTEST = 160  # items in the shortest segment
+LEAST_PART = 1 / 48  # of all items in a segment: a search that starts over and over must not take ever more of them
 HUGE = 2.0**1000  # no edge lies beyond, so that sums and differences of edges stay finite
 SMALLEST = 2.0**-40  # the smallest scale to start from
 MAGNITUDES = tuple(2.0**power for power in range(-35, 66, 5))
@@ -62,16 +65,17 @@ class Locate:
 
     def length(self, total: float, noise_variance: float, bin_variance: float) -> float:
         """Items wanted in the next segment, when counts below the estimate have ``noise_variance``."""
+        shortest = max(SHORTEST, total * LEAST_PART)
         if math.isinf(self.low) and math.isinf(self.high):
-            return max(SHORTEST, 15 * math.sqrt(bin_variance * 10), total / 2)
+            return max(shortest, 15 * math.sqrt(bin_variance * 10), total / 2)
         if self.far_side and self.resolving:
-            return max(SHORTEST, 15 * math.sqrt(bin_variance * 10))
+            return max(shortest, 15 * math.sqrt(bin_variance * 10))
         error, noise = 0.9 * self.target.tail / BELIEVED, 6 * bin_variance
         if not self.far_side:
             error, noise = min(self.mass / 10, error), noise_variance
         variance = self.target.variance
         wanted = (variance + math.sqrt(variance**2 + 4 * error**2 * noise)) / (2 * error**2)
-        return max(SHORTEST, min(max(wanted, self.asked), 3 * total))
+        return max(shortest, min(max(wanted, self.asked), 3 * total))
 
     @property
     def far_side(self) -> int:
@@ -110,13 +114,13 @@ class Locate:
             return [between(self.low, self.high, part / 10) for part in range(1, 10)]
         inside = (self.knots.edges > self.low) & (self.knots.edges < self.high)
         gaps = (self.knots.rising()[inside] - self.target.q) / self.knots.error(self.target.q)[inside]
-        belief = np.maximum.accumulate([0.0, *(STANDARD.cdf(gap) for gap in gaps.tolist()), 1.0])
+        belief = list(itertools.accumulate([0.0, *(STANDARD.cdf(gap) for gap in gaps.tolist()), 1.0], max))
         edges = [self.low, *self.knots.edges[inside].tolist(), self.high]
         places = []
         for level in LEVELS:
-            k = int(np.searchsorted(belief[1:-1], level))
-            rise = float(belief[k + 1] - belief[k])
-            places.append(between(edges[k], edges[k + 1], float(level - belief[k]) / rise if rise > 0 else 0.5))
+            k = bisect.bisect_left(belief, level, 1, len(belief) - 1) - 1
+            rise = belief[k + 1] - belief[k]
+            places.append(between(edges[k], edges[k + 1], (level - belief[k]) / rise if rise > 0 else 0.5))
         return places
 
     def absorb(self, cdf: NoisyCdf, agreement: Agreement) -> None:
@@ -147,7 +151,7 @@ class Locate:
         sides = high - self.estimate, self.estimate - low
         narrow = self.mass <= min(10 * error, self.target.tail) and max(sides) < 10 * min(sides)
         quarters = np.interp([between(low, high, 0.25), between(low, high, 0.75)], cdf.edges[inside], shares[inside])
-        self.ready = narrow and float(quarters[1] - quarters[0]) > 0.2 * self.mass  # else it spans a gap
+        self.ready = narrow and float(quarters[1]) - float(quarters[0]) > 0.2 * self.mass  # else it spans a gap
 
     def _bounds(self, cdf: NoisyCdf, agreement: Agreement) -> tuple[float, float]:
         """What is believed now: what this segment shows, and what earlier ones showed unless it contradicts."""
@@ -180,9 +184,9 @@ class Locate:
     def _estimate(self, cdf: NoisyCdf, inside: "np.ndarray[tuple[int], np.dtype[np.int64]]", shares: Floats) -> float:
         """Set the estimate, by interpolation pooled with that of earlier segments; return the segment's error."""
         edges, inner = cdf.edges[inside], shares[inside]
-        k = int(np.clip(np.searchsorted(inner, self.target.q), 1, inside.size - 1))
+        k = min(max(bisect.bisect_left(inner, self.target.q), 1), inside.size - 1)
         first, last = float(edges[k - 1]), float(edges[k])
-        error = float(cdf.error(self.target.q)[inside[k]])
+        error = cdf.error_at(int(inside[k]), self.target.q)
         mass = max(float(inner[k] - inner[k - 1]), cdf.bin_noise)
         if last == after(first) and stands_out(mass, cdf):  # a number's share is not averaged with its neighbours'
             self.evidence.forget()

@@ -80,11 +80,11 @@ class LocateRefine:
             self._longest = min(self._longest, positive("expected_items", expected_items) / 16)
         self._searches = [Search(Target(probability("quantile", q)), float(start), half_life) for q in quantiles]
         self.items = 0
-        self._plan()
+        self._plan([search.edges() for search in self._searches])
 
-    def _plan(self) -> None:
-        """Edges and length of the next segment, from what is public."""
-        wanted = sorted({edge + 0.0 for search in self._searches for edge in search.edges()})  # + 0.0: one zero
+    def _plan(self, edges: list[list[float]]) -> None:
+        """Edges and length of the next segment, from what is public: the edges that each search asks for."""
+        wanted = sorted({edge + 0.0 for asked in edges for edge in asked})  # + 0.0: one zero
         self.edges = np.array(wanted, dtype=np.float64)
         lengths, bins = [], len(wanted) + 1
         for search in self._searches:
@@ -94,7 +94,6 @@ class LocateRefine:
         longest = self._longest * (4 if any(search.locating for search in self._searches) else 1)
         self.segment_length = math.ceil(max(SHORTEST, min(max(lengths), longest)))
         self._pending: tuple[list[int], int, int] | None = None
-        self._before: list[Search] = []
 
     def expect(self, items: int) -> None:
         """Plan the open segment for so many items at once, with as many edges as their noise allows.
@@ -106,7 +105,7 @@ class LocateRefine:
                 quiet = LOUDNESS * 4 * items * search.target.variance / max(self._bin_variance, 1e-9)
                 bins = min(quiet, MOST_EDGES) / len(self._searches)
                 search.expect(items, max(FEWEST_EDGES, int(bins)))
-            self._plan()
+            self._plan([search.edges() for search in self._searches])
         self.segment_length = max(SHORTEST, items)
 
     def absorb(self, counts: Sequence[int] | NDArray[np.int64], *, missing: int | None = None) -> None:
@@ -115,7 +114,7 @@ class LocateRefine:
         ``missing`` items lie in no bin; where there may be any, their number is one more count of the histogram.
 
         A segment that was closed early while locating is too short to plan by: its noisy counts are kept, the
-        edges stay, and the next counts are added to them.
+        edges stay, and the next counts are added to them. Who asks meanwhile is shown what they teach.
         """
         raw = np.asarray(counts).tolist()
         if len(raw) != self.edges.size + 1:
@@ -126,8 +125,8 @@ class LocateRefine:
         self.items += items
         if self.edges.size == 1 and missing is None:
             noisy = add_noise(raw[:1], self._guarantee, self._number)
-            self._learn(NoisyCdf.of_one(self.edges, noisy[0], items, self._number_variance))
-            self._plan()
+            cdf = NoisyCdf.of_one(self.edges, noisy[0], items, self._number_variance)
+            self._plan(self._learn(self._searches, cdf))
             return
         noisy = add_noise(raw if missing is None else [*raw, missing], self._guarantee, self._histogram)
         if missing is not None:
@@ -136,26 +135,35 @@ class LocateRefine:
         if self._pending is not None:
             earlier, earlier_items, parts = self._pending
             noisy, items, parts = [a + b for a, b in zip(noisy, earlier, strict=True)], items + earlier_items, parts + 1
-            self._searches = self._before
-        before = self._searches
-        short = items < self.segment_length / 2 and any(search.locating for search in before)
-        if short:
-            self._searches = copy.deepcopy(before)
-        self._learn(NoisyCdf.of_bins(self.edges, noisy, items, parts * self._bin_variance))
-        if short:
-            self._pending, self._before = (noisy, items, parts), before
+        if items < self.segment_length / 2 and any(search.locating for search in self._searches):
+            self._pending = noisy, items, parts
         else:
-            self._plan()
+            cdf = NoisyCdf.of_bins(self.edges, noisy, items, parts * self._bin_variance)
+            self._plan(self._learn(self._searches, cdf))
 
-    def _learn(self, cdf: NoisyCdf) -> None:
-        """Let every search learn. Noise may be so wild that one cannot go on: it starts again, and nobody is told."""
-        for k, search in enumerate(self._searches):
+    def _learn(self, searches: list[Search], cdf: NoisyCdf) -> list[list[float]]:
+        """Let every search learn, and return the edges that it asks for next.
+
+        Noise may be so wild that a search cannot go on: it starts again, and nobody is told.
+        """
+        edges = []
+        for k, search in enumerate(searches):
             try:
                 search.absorb(cdf)
-                search.edges()
+                edges.append(search.edges())
                 search.length(self.items, self._bin_variance, self._bin_variance)
             except (ArithmeticError, LookupError, ValueError):
-                self._searches[k] = Search(search.target, search.start, search.half_life)
+                searches[k] = Search(search.target, search.start, search.half_life)
+                edges[k:] = [searches[k].edges()]
+        return edges
+
+    def _shown(self) -> list[Search]:
+        """The searches, with what a segment closed early has taught."""
+        if self._pending is None:
+            return self._searches
+        (noisy, items, parts), searches = self._pending, copy.deepcopy(self._searches)
+        self._learn(searches, NoisyCdf.of_bins(self.edges, noisy, items, parts * self._bin_variance))
+        return searches
 
     def to_state(self) -> dict[str, Any]:
         """For a checkpoint: everything that later edges, lengths and estimates depend on. It is public."""
@@ -165,14 +173,13 @@ class LocateRefine:
             "edges": packed(self.edges),
             "segment_length": self.segment_length,
             "pending": packed(self._pending),
-            "before": [search.to_state() for search in self._before],
         }
 
     def restore(self, state: Any) -> None:
         """Go on from what ``to_state`` was taken of, by a machine with the same parameters."""
         self.items = integer_of(state["items"])
         self._searches = [Search.of_state(part) for part in list_of(state["searches"], len(self._searches))]
-        self._plan()
+        self._plan([search.edges() for search in self._searches])
         self.segment_length = integer_of(state["segment_length"], SHORTEST)
         self.edges = floats_of(state["edges"])
         if not (self.edges.size and np.isfinite(self.edges).all() and (np.diff(self.edges) > 0).all()):
@@ -181,7 +188,6 @@ class LocateRefine:
             counts, items, parts = list_of(state["pending"], 3)
             noisy = [integer_of(count, -FARTHEST, FARTHEST) for count in list_of(counts, self.edges.size + 1)]
             self._pending = noisy, integer_of(items, 1), integer_of(parts, 1)
-            self._before = [Search.of_state(part) for part in list_of(state["before"], len(self._searches))]
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, Sensitivity]:
@@ -191,19 +197,19 @@ class LocateRefine:
     @property
     def estimates(self) -> tuple[float, ...]:
         """One number per quantile, in their order; a larger quantile never has a smaller estimate."""
-        return self._monotone([search.estimate for search in self._searches])
+        return self._monotone([search.estimate for search in self._shown()])
 
     def intervals(self, confidence: float) -> tuple[tuple[float, float], ...]:
         """Bounds of each true quantile at ``confidence``: sampling and noise. Infinite where nothing is known."""
         confidence = probability("confidence", confidence)
-        bounds = [search.interval(confidence) for search in self._searches]
+        bounds = [search.interval(confidence) for search in self._shown()]
         lows, highs = self._monotone([low for low, _ in bounds]), self._monotone([high for _, high in bounds])
         return tuple(zip(lows, highs, strict=True))
 
     @property
     def stable(self) -> bool:
         """Whether consecutive segments agreed, as far as their noisy counts can tell."""
-        return all(search.agreement.stable for search in self._searches)
+        return all(search.agreement.stable for search in self._shown())
 
     def _monotone(self, values: list[float]) -> tuple[float, ...]:
         order = sorted(range(len(values)), key=lambda i: self._searches[i].target.q)

@@ -9,6 +9,7 @@ OpenDP is imported at the first release, not before.
 import os
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, Final, cast
@@ -19,9 +20,10 @@ from numpy.typing import NDArray
 from dpfrugal.errors import PrivacyError
 from dpfrugal.guarantees import Guarantee, Sensitivity
 
-# A call of OpenDP costs as much as drawing twenty numbers, so a few values take theirs from a stock.
-STOCK: Final = 64
-FEW: Final = 16
+# A call of OpenDP costs as much as drawing twenty numbers, so a few values take theirs from a stock. A stock that is in
+# use grows with it, and is refilled by a thread: OpenDP draws without holding up Python.
+FEW: Final = 64
+STOCK: Final = 1024
 # How many values of an array get their noise between two reports of progress: a tenth of a second.
 PART: Final = 1 << 13
 # OpenDP's integers end at ±2^63. Larger noise could reach that end, and must do so with the value already added.
@@ -29,16 +31,30 @@ LARGEST_STOCKED: Final = 2.0**40
 
 Progress = Callable[[int, int], None]
 
-_stocks: dict[tuple[Guarantee, Sensitivity], list[int]] = {}
+
+@dataclass
+class Stock:
+    """Noise of one kind that has never been used: what the measurement adds to zeros is what it adds to anything."""
+
+    draw: Callable[[list[int]], list[int]]
+    numbers: list[int] = field(default_factory=list)
+    taken: int = 0
+    refill: threading.Thread | None = None
+
+
+_stocks: dict[tuple[Guarantee, Sensitivity], Stock | None] = {}
 _lock = threading.Lock()
 
 
 def add_noise(values: Sequence[int], guarantee: Guarantee, sensitivity: Sensitivity) -> list[int]:
     """``values`` plus fresh noise: a release of all of them together is covered by ``guarantee``."""
-    if len(values) > FEW or guarantee.noise_scale(sensitivity) > LARGEST_STOCKED:
+    try:
+        stock = _stocks[guarantee, sensitivity]
+    except KeyError:
+        stock = _new_stock(guarantee, sensitivity)
+    if stock is None or len(values) > FEW:
         return measurement(guarantee, sensitivity)(list(values))
-    noise = drawn(len(values), guarantee, sensitivity)
-    return [value + draw for value, draw in zip(values, noise, strict=True)]
+    return [value + draw for value, draw in zip(values, drawn(len(values), stock), strict=True)]
 
 
 def add_noise_to_many(
@@ -57,27 +73,66 @@ def add_noise_to_many(
     return noisy
 
 
-def drawn(count: int, guarantee: Guarantee, sensitivity: Sensitivity) -> list[int]:
-    """Noise that has never been used: what the measurement adds to zeros is what it adds to anything.
+def _new_stock(guarantee: Guarantee, sensitivity: Sensitivity) -> Stock | None:
+    """None where the noise is so large that it must go through the measurement with its value."""
+    stocked = guarantee.noise_scale(sensitivity) <= LARGEST_STOCKED
+    return _stocks.setdefault((guarantee, sensitivity), Stock(measurement(guarantee, sensitivity)) if stocked else None)
+
+
+def drawn(count: int, stock: Stock) -> list[int]:
+    """Numbers from a stock.
 
     A number leaves the stock before it is looked at, so that no interrupt can make it serve twice.
     """
     with _lock:
-        stock = _stocks.setdefault((guarantee, sensitivity), [])
-        if len(stock) < count:
-            stock.extend(measurement(guarantee, sensitivity)([0] * STOCK))
-        return [stock.pop() for _ in range(count)]
+        if len(stock.numbers) < count:
+            stock.numbers.extend(stock.draw([0] * FEW))
+        taken = [stock.numbers.pop() for _ in range(count)]
+        stock.taken += count
+        half = min(stock.taken, STOCK) // 2
+        wanting = stock.taken > FEW and len(stock.numbers) < half and stock.refill is None
+        if wanting:
+            stock.refill = threading.Thread(target=_refill, args=(stock, half), name="dpfrugal-noise")
+    if wanting:
+        _start(stock)
+    return taken
+
+
+def _start(stock: Stock) -> None:
+    try:
+        cast(threading.Thread, stock.refill).start()
+    except RuntimeError:  # no more threads, or the interpreter is ending: whoever needs numbers draws them
+        stock.refill = None
+
+
+def _refill(stock: Stock, count: int) -> None:
+    try:
+        numbers = stock.draw([0] * count)
+        with _lock:
+            stock.numbers.extend(numbers)
+    finally:
+        stock.refill = None
+
+
+def _wait_for_refills() -> None:
+    """Before a fork: a process with one thread forks more safely."""
+    for stock in list(_stocks.values()):
+        if stock is not None and (refill := stock.refill) is not None and refill.ident is not None:
+            refill.join(timeout=1.0)
 
 
 def _forget_stocks() -> None:
     """In a forked process: the parent will use the same numbers."""
     global _lock
     _lock = threading.Lock()
+    for stock in _stocks.values():
+        if stock is not None:
+            stock.numbers.clear()
     _stocks.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_stocks)
+    os.register_at_fork(before=_wait_for_refills, after_in_child=_forget_stocks)
 
 
 def _opendp() -> Any:

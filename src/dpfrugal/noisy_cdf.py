@@ -6,6 +6,7 @@ j·(E + 1 - j)/(E + 1) times that of one count. Worked number: three edges, nois
 items: the share below the middle edge has a noise of √(8·2·2/4) / 1000 = 0.0028.
 """
 
+import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,11 +47,19 @@ class NoisyCdf:
 
     def index(self, edge: float) -> int:
         """The place of ``edge``, which must be one of the edges."""
-        return int(np.searchsorted(self.edges, edge))
+        return bisect.bisect_left(self.edges, edge)
 
     def error(self, q: float) -> Floats:
         """The standard error of each share, if the true share is ``q``: sampling and noise."""
         return np.sqrt(q * (1 - q) / self.items + self.noise**2)
+
+    def error_at(self, place: int, q: float) -> float:
+        """The same of one share."""
+        return math.sqrt(q * (1 - q) / self.items + float(self.noise[place]) ** 2)
+
+    def share_at(self, edge: float) -> float:
+        """The share below ``edge``, which must be one of the edges."""
+        return float(self.share[self.index(edge)])
 
     def bracket(self, q: float, certainty: float) -> tuple[float, float]:
         """The edges between which the quantile ``q`` lies, believed at ``certainty`` standard errors.
@@ -92,5 +101,7 @@ class NoisyCdf:
                 other, width = blocks.pop()
                 mean, size = (mean * size + other * width) / (size + width), size + width
             blocks.append((mean, size))
-        rising = [min(max(mean, 0.0), 1.0) for mean, size in blocks for _ in range(size)]
+        rising: list[float] = []
+        for mean, size in blocks:
+            rising += [min(max(mean, 0.0), 1.0)] * size
         return np.array(rising, dtype=np.float64)

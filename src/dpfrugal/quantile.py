@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpfrugal import guard, records
 from dpfrugal.account import Account
 from dpfrugal.checkpoint import Contents
+from dpfrugal.counting import count_below
 from dpfrugal.errors import ItemError, ParameterError
 from dpfrugal.frugal import NanPolicy, admitted, checked_nan_policy, quantiles_of
 from dpfrugal.guarantees import Guarantee, checked_guarantee, checked_max_items, positive
@@ -297,8 +298,6 @@ def _absorb(machine: LocateRefine, counts: NDArray[np.int64], nan_policy: NanPol
 
 def counts_of(chunk: Chunk, first: int, last: int, edges: NDArray[np.float64]) -> NDArray[np.int64]:
     """How many of some items lie between the edges: below the first, …, from the last on; and how many are missing."""
-    from dpfrugal.counting import count_below
-
     values = chunk.values[first:last]
     nulls = 0
     if chunk.missing is not None:

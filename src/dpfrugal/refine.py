@@ -85,7 +85,7 @@ class Refine:
         centre = self.centre if number is None else number
         self.rounds += 1
         i = cdf.index(centre)
-        error, gap = float(cdf.error(self.target.q)[i]), float(self.target.q - cdf.share[i])
+        error, gap = cdf.error_at(i, self.target.q), self.target.q - float(cdf.share[i])
         residual = 0.0
         if self.density:
             expected = self.density * (self.estimate - centre)
@@ -100,7 +100,7 @@ class Refine:
             return
         agreement.note(residual)
         self.evidence.add(centre, gap, 1 / error**2)
-        self.estimate = min(max(self.evidence.quantile(self.density), low), high)
+        self.estimate = min(max(self.evidence.quantile(self.density, self.target.bend), low), high)
         if counted != "centre":
             self.visible = (15 + 3 * cdf.bin_noise * cdf.items) / cdf.items
         share = min(max(WINDOW * self.evidence.error, self.visible), WIDEST * self.target.tail)
@@ -122,16 +122,16 @@ class Refine:
     def _measure(self, cdf: NoisyCdf, centre: float) -> bool:
         """Measure the density of the window; False if the window must be changed first."""
         low, high = self.window
-        i, j = cdf.index(low), cdf.index(high)
-        q, slack = self.target.q, LOST * cdf.error(self.target.q)
-        if q < cdf.share[i] - slack[i] or q > cdf.share[j] + slack[j]:
+        i, j, q = cdf.index(low), cdf.index(high), self.target.q
+        first, last = float(cdf.share[i]), float(cdf.share[j])
+        if q < first - LOST * cdf.error_at(i, q) or q > last + LOST * cdf.error_at(j, q):
             self.lost = True
             return False
-        seen, noise = cdf.items * float(cdf.share[j] - cdf.share[i]), 2 * cdf.bin_noise * cdf.items
+        seen, noise = cdf.items * (last - first), 2 * cdf.bin_noise * cdf.items
         expected = self.density * cdf.items * (high - low)
         if abs(seen - expected) > 4 * math.hypot(math.sqrt(max(expected, seen, 1.0)), noise):
             self._forget_density()
-        below, width = cdf.items * float(cdf.share[cdf.index(centre)] - cdf.share[i]), cdf.items * (centre - low)
+        below, width = cdf.items * (cdf.share_at(centre) - first), cdf.items * (centre - low)
         self.pooled_below = KEPT * self.pooled_below[0] + below, KEPT * self.pooled_below[1] + width
         self.pooled_items = KEPT * self.pooled_items + seen
         self.pooled_width = KEPT * self.pooled_width + cdf.items * (high - low)
@@ -154,10 +154,10 @@ class Refine:
     def _start_again(self, cdf: NoisyCdf, centre: float) -> None:
         """The window was so wide that its density was a rough guide: interpolate, and gather evidence anew."""
         low, high = self.window
-        at, share = (low, centre, high), [float(cdf.share[cdf.index(edge)]) for edge in (low, centre, high)]
+        at, share = (low, centre, high), [cdf.share_at(edge) for edge in (low, centre, high)]
         k = 0 if self.target.q < share[1] else 1
         found = interpolate(self.target, (at[k], at[k + 1]), (share[k], share[k + 1]), cdf.bin_noise)
-        error, mass = float(cdf.error(self.target.q)[cdf.index(centre)]), share[k + 1] - share[k]
+        error, mass = cdf.error_at(cdf.index(centre), self.target.q), share[k + 1] - share[k]
         self.evidence.forget()
         self.evidence.add(found, 0.0, 1 / (error**2 + (0.1 * mass) ** 2))
         self._forget_density()

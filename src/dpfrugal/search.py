@@ -41,7 +41,7 @@ class Atom:
     def confirmed(self, cdf: NoisyCdf, kept: float) -> bool:
         """Whether all segments together still agree, of which ``kept`` is remembered."""
         i = cdf.index(self.estimate)
-        weight = 1 / float(cdf.error(self.target.q)[i : i + 2].max()) ** 2
+        weight = 1 / max(cdf.error_at(i, self.target.q), cdf.error_at(i + 1, self.target.q)) ** 2
         self.weight = kept * self.weight + weight
         self.below = kept * self.below + weight * float(cdf.share[i] - self.target.q)
         self.upto = kept * self.upto + weight * float(cdf.share[i + 1] - self.target.q)
@@ -114,7 +114,8 @@ class Search:
             else:
                 self.stage = Locate(self.target, self.start, self.estimate) if stage.lost else stage.refine
             return
-        stage.evidence.fade(kept)
+        if kept < 1.0:
+            stage.evidence.fade(kept)
         stage.absorb(cdf, self.agreement)
         if stage.atom:
             self.stage = Atom(self.target, stage.low if isinstance(stage, Locate) else stage.number)

@@ -1,4 +1,4 @@
-"""Tables: one column of a file, in batches of bounded size.
+"""Tables: one column of numbers of a file, or some columns beside it, in batches of bounded size.
 
 Parquet, CSV, JSON Lines and Arrow IPC, read through pyarrow; a file's kind is told by its first bytes, then by
 its name. The text formats are in ``text_tables``.
@@ -30,27 +30,38 @@ SUFFIXES: dict[str, Format] = {
     ".arrows": "arrow",
 }
 BATCH_ROWS = 1 << 17
+# Strings that take fewer bytes than this in the file lie there dictionary-encoded, and are best left so.
+FEW_BYTES = 4
+Beside = tuple[str, ...]
 
 
-def open_column(path: Path, column: str | None = None, file_format: Format | None = None) -> Column:
-    """The column of that name; it may be left out where the file has only one."""
+def open_column(
+    path: Path, column: str | None = None, file_format: Format | None = None, beside: Beside = ()
+) -> Column:
+    """The column of that name; it may be left out where the file has only one.
+
+    With ``beside`` the batches are record batches: the column, then those beside it.
+    """
+    if len({column, *beside}) < 1 + len(beside):
+        raise TableError(f"{path}: --column, --by and --person must name different columns.")
     if not path.exists():
         raise TableError(f"{path}: there is no such file.")
     if not path.is_file():
         raise TableError(f"{path}: this is no regular file; name one, or use - for numbers on standard input.")
-    size, head = attempt(lambda: (path.stat().st_size, _head(path)), TableError(f"{path}: the file cannot be read."))
+    size, head = attempt(lambda: (path.stat().st_size, head_of(path)), TableError(f"{path}: the file cannot be read."))
     if not size:
         raise TableError(f"{path}: the file is empty.")
-    readers: dict[Format, Callable[[Path, str | None], Column]] = {
+    readers: dict[Format, Callable[[Path, str | None, Beside], Column]] = {
         "parquet": _parquet,
         "csv": text_tables.csv_column,
         "ndjson": text_tables.ndjson_column,
         "arrow": _arrow,
     }
-    return readers[file_format or _format_of(path, head)](path, column)
+    return readers[file_format or _format_of(path, head)](path, column, beside)
 
 
-def _head(path: Path) -> bytes:
+def head_of(path: Path) -> bytes:
+    """The first bytes of a file, which tell its kind."""
     with path.open("rb") as file:
         return file.read(8)
 
@@ -66,6 +77,12 @@ def _format_of(path: Path, head: bytes) -> Format:
     raise TableError(f"{path}: its kind cannot be told from its name; use --format parquet, csv, ndjson or arrow.")
 
 
+def _names(path: Path, schema: Any, kind: str) -> list[str]:
+    """The names of the columns; in a damaged file they may be no text."""
+    names: list[str] = attempt(lambda: schema.names, damaged(path, kind), (UnicodeDecodeError,))
+    return names
+
+
 def _numeric(path: Path, name: str, kind: pa.DataType) -> None:
     value_kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     is_number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
@@ -74,24 +91,43 @@ def _numeric(path: Path, name: str, kind: pa.DataType) -> None:
 
 
 def _batches(records: Iterator[Any], pick: Callable[[Any], Any], failure: TableError) -> Iterator[tuple[Any, int]]:
-    """One column of every record batch."""
+    """What is picked of every record batch."""
     while (picked := attempt(lambda: next(map(pick, records), None), failure)) is not None:
         yield picked, len(picked)
 
 
-def _parquet(path: Path, column: str | None) -> Column:
+def _parquet(path: Path, column: str | None, beside: Beside) -> Column:
     import pyarrow.parquet as pq
 
     # Reading ahead of the batches would hold whole row groups, and takes twice the time on a local disk.
-    file = attempt(lambda: pq.ParquetFile(path, pre_buffer=False), damaged(path, "Parquet"))
-    name = chosen(path, file.schema_arrow.names, column)
+    file = attempt(lambda: pq.ParquetFile(path, pre_buffer=False), damaged(path, "Parquet"), (UnicodeDecodeError,))
+    names = _names(path, file.schema_arrow, "Parquet")
+    name, *others = [chosen(path, names, wanted) for wanted in (column, *beside)]
     _numeric(path, name, file.schema_arrow.field(name).type)
-    records = file.iter_batches(batch_size=BATCH_ROWS, columns=[name])
-    batches = _batches(records, lambda record: record.column(0), damaged(path, "Parquet"))
+    if encoded := [other for other in others if _lies_encoded(file, other)]:
+        file = attempt(
+            lambda: pq.ParquetFile(path, pre_buffer=False, read_dictionary=encoded), damaged(path, "Parquet")
+        )
+    records = file.iter_batches(batch_size=BATCH_ROWS, columns=[name, *others])
+    batches = _batches(records, _picker([name, *others]), damaged(path, "Parquet"))
     return Column(name, file.metadata.num_rows, "rows", batches)
 
 
-def _arrow(path: Path, column: str | None) -> Column:
+def _lies_encoded(file: Any, name: str) -> bool:
+    """Whether strings of a Parquet file lie there as few distinct ones and references to them."""
+    flat = [file.schema.column(i).path for i in range(len(file.schema))]
+    if file.schema_arrow.field(name).type not in (pa.string(), pa.large_string()) or not file.num_row_groups:
+        return False
+    chunk = file.metadata.row_group(0).column(flat.index(name))
+    return bool(chunk.has_dictionary_page and chunk.total_uncompressed_size < FEW_BYTES * chunk.num_values)
+
+
+def _picker(names: list[str]) -> Callable[[Any], Any]:
+    """What a batch is made of: the one column, or all that were asked for."""
+    return lambda record: record.column(names[0]) if len(names) == 1 else record.select(names)
+
+
+def _arrow(path: Path, column: str | None, beside: Beside) -> Column:
     def opened() -> tuple[Any, int, Iterator[Any]]:
         source = pa.memory_map(str(path))
         try:
@@ -104,9 +140,10 @@ def _arrow(path: Path, column: str | None) -> Column:
 
     def pick(record: Any) -> Any:
         record.validate()
-        return record.column(name)
+        return _picker([name, *others])(record)
 
     schema, total, records = attempt(opened, damaged(path, "Arrow IPC"))
-    name = chosen(path, schema.names, column)
+    names = _names(path, schema, "Arrow IPC")
+    name, *others = [chosen(path, names, wanted) for wanted in (column, *beside)]
     _numeric(path, name, schema.field(name).type)
     return Column(name, total, "rows", _batches(records, pick, damaged(path, "Arrow IPC")))

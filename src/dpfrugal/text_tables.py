@@ -23,8 +23,11 @@ HEAD_LINES = 1000
 UNREADABLE = (csv.Error, UnicodeDecodeError, EOFError, zlib.error, json.JSONDecodeError, RecursionError)
 
 
-def csv_column(path: Path, column: str | None) -> Column:
-    """A column of a CSV file, by its header; a file of bare numbers, one per line, needs none."""
+def csv_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) -> Column:
+    """A column of a CSV file, by its header; a file of bare numbers, one per line, needs none.
+
+    What is beside it is text: whether all of it looks like a number is not known before the end.
+    """
     import pyarrow.csv as pc
 
     delimiter = "\t" if ".tsv" in path.suffixes else ","
@@ -43,17 +46,21 @@ def csv_column(path: Path, column: str | None) -> Column:
         raise TableError(f"{path}: the first line looks like data, not a header; leave out --column.")
     if not bare and any(_is_number(cell) for cell in header):
         raise TableError(f"{path}: the first line looks like data, not a header; write one above it.")
+    if bare and beside:
+        raise TableError(f"{path}: the first line looks like data, not a header; write one above it.")
     name = "value" if bare else chosen(path, header, column)
+    others = [chosen(path, header, other) for other in beside]
 
     def open_reader(source: Any) -> Any:
         single = len(header) == 1
+        types = {name: pa.float64()} | dict.fromkeys(others, pa.string())
         return pc.open_csv(
             source,
             read_options=pc.ReadOptions(block_size=BLOCK_BYTES, column_names=[name] if bare else None),
             parse_options=pc.ParseOptions(
                 delimiter=delimiter, newlines_in_values=not single, ignore_empty_lines=not single
             ),
-            convert_options=pc.ConvertOptions(column_types={name: pa.float64()}, include_columns=[name]),
+            convert_options=pc.ConvertOptions(column_types=types, include_columns=[name, *others]),
         )
 
     def bad_line() -> TableError:
@@ -69,27 +76,35 @@ def csv_column(path: Path, column: str | None) -> Column:
                     return _no_number(path, rows.line_num, name)
         return damaged(path, "CSV")
 
-    return _text_column(path, name, open_reader, bad_line, "CSV")
+    return _text_column(path, name, open_reader, bad_line, "CSV", others)
 
 
-def ndjson_column(path: Path, column: str | None) -> Column:
-    """A field of JSON Lines: one object per line; a field that is absent is a missing item."""
+def ndjson_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) -> Column:
+    """A field of JSON Lines: one object per line; a field that is absent is a missing item.
+
+    What is beside it is of the type that it first has.
+    """
     import pyarrow.json as pj
 
-    def field_names() -> list[str]:
-        names: dict[str, None] = {}  # in order of appearance
+    def first_fields() -> dict[str, Any]:
+        fields: dict[str, Any] = {}  # in order of appearance
         with _text(path) as file:
             for i, line in enumerate(itertools.islice(file, HEAD_LINES), start=1):
-                record = json.loads(line, parse_int=float) if line.strip() else {}
+                record = json.loads(line, parse_int=lambda digits: 0) if line.strip() else {}
                 if not isinstance(record, dict):
                     raise _no_object(path, i)
-                names |= dict.fromkeys(record)
-        return list(names)
+                for field, value in record.items():
+                    fields[field] = value if fields.get(field) is None else fields[field]
+        return fields
 
-    name = chosen(path, attempt(field_names, _not_text(path, "JSON Lines"), UNREADABLE), column)
+    fields = attempt(first_fields, _not_text(path, "JSON Lines"), UNREADABLE)
+    name, *others = [chosen(path, list(fields), wanted) for wanted in (column, *beside)]
+    types = {str: pa.string(), int: pa.int64(), bool: pa.bool_()}
+    if wrong := [other for other in others if type(fields[other]) not in types]:
+        raise TableError(f"{path}: {wrong[0]!r} must hold strings, integers or truth values to group by.")
 
     def open_reader(source: Any) -> Any:
-        schema = pa.schema([(name, pa.float64())])
+        schema = pa.schema([(name, pa.float64()), *((other, types[type(fields[other])]) for other in others)])
         return pj.open_json(
             source,
             read_options=pj.ReadOptions(block_size=BLOCK_BYTES),
@@ -106,13 +121,26 @@ def ndjson_column(path: Path, column: str | None) -> Column:
                 item = record.get(name) if isinstance(record, dict) else ""
                 if not (item is None or (isinstance(item, float) and abs(item) != float("inf"))):
                     return _no_number(path, i, name)
+                for other in others:
+                    if record.get(other) is not None and type(record[other]) is not _as_float(type(fields[other])):
+                        return TableError(f"{path}: line {i} has another type of {other!r} than the first line.")
         return damaged(path, "JSON Lines")
 
-    return _text_column(path, name, open_reader, bad_line, "JSON Lines")
+    return _text_column(path, name, open_reader, bad_line, "JSON Lines", others)
+
+
+def _as_float(kind: type) -> type:
+    """How a JSON value of a kind is read where integers may be too long for an integer."""
+    return float if kind is int else kind
 
 
 def _text_column(
-    path: Path, name: str, open_reader: Callable[[Any], Any], bad_line: Callable[[], TableError], kind: str
+    path: Path,
+    name: str,
+    open_reader: Callable[[Any], Any],
+    bad_line: Callable[[], TableError],
+    kind: str,
+    others: list[str],
 ) -> Column:
     """A column of a text file; progress is counted in bytes of the file as it lies on disk."""
 
@@ -124,7 +152,7 @@ def _text_column(
             try:
                 with open_reader(source) as reader:
                     for batch in reader:
-                        yield batch.column(0), file.tell() - before
+                        yield batch.select([name, *others]) if others else batch.column(0), file.tell() - before
                         before = file.tell()
             except (pa.ArrowException, OSError):
                 failed = True

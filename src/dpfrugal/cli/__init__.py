@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from dpfrugal.cli import ledger
+from dpfrugal.cli.audit import audit
 from dpfrugal.cli.demo import demo
 from dpfrugal.cli.paper import paper
 from dpfrugal.cli.plan import plan
@@ -33,6 +34,7 @@ app = typer.Typer(
 app.command()(quantile)
 app.command()(watch)
 app.command()(plan)
+app.command()(audit)
 app.command()(demo)
 app.command()(paper)
 app.add_typer(ledger.app, name="ledger")

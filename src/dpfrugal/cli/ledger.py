@@ -103,6 +103,8 @@ def add(
         ledger = Ledger(file)
         ledger.spend(dataset, guarantee, by=spent_by, max_items_per_person=max_items_per_person)
     elif change:
+        if adaptive or max_items_per_person != 1:
+            raise ParameterError("--change changes a total, and nothing else of a promise can be changed.")
         ledger = Ledger(file)
         ledger.change_total(dataset, guarantee)
     else:

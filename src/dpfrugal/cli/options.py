@@ -9,7 +9,7 @@ import typer
 from dpfrugal.errors import ParameterError
 
 if TYPE_CHECKING:
-    from dpfrugal.guarantees import Guarantee
+    from dpfrugal.guarantees import ApproxDP, Guarantee
     from dpfrugal.ledger import Ledger
 
 
@@ -34,7 +34,23 @@ class Calibration(StrEnum):
     CLASSIC = "classic"
 
 
-PRIVACY, ESTIMATOR, BUDGET = "Guarantee", "Estimator", "Budget"
+class NullKeysChoice(StrEnum):
+    """What to do with rows that have no key."""
+
+    RAISE = "raise"
+    DROP = "drop"
+
+
+class Output(StrEnum):
+    """The forms in which a table can be written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+PRIVACY, ESTIMATOR, KEYS, BUDGET = "Guarantee", "Estimator", "A quantile per key", "Budget"
 
 Quantiles = Annotated[
     list[float],
@@ -76,7 +92,52 @@ LedgerOption = Annotated[
 DatasetOption = Annotated[
     str | None, typer.Option("--dataset", help="The dataset that is spent on.", rich_help_panel=BUDGET)
 ]
+Keys = Annotated[
+    Path | None,
+    typer.Option(
+        "--keys", help="The keys: a text file, one per line, or a Parquet or Arrow column.", rich_help_panel=KEYS
+    ),
+]
+DiscoverKeys = Annotated[
+    bool,
+    typer.Option(
+        "--discover-keys",
+        help="Show the keys with many rows; needs --epsilon, half of which it takes, and --delta.",
+        rich_help_panel=KEYS,
+    ),
+]
+MaxKeys = Annotated[
+    int | None,
+    typer.Option(
+        "--max-keys-per-person",
+        help="Protect a person with --max-items-per-person in each of so many keys.",
+        rich_help_panel=KEYS,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of columns.")]
+
+
+def guarantees_by_key(
+    epsilon: float | None,
+    delta: float | None,
+    rho: float | None,
+    calibration: Calibration,
+    keys: Path | None,
+    discover_keys: bool,
+) -> "tuple[Guarantee, ApproxDP | None]":
+    """What covers the values, and what covers which keys are shown; together they are what was asked for."""
+    from dpfrugal.guarantees import ApproxDP, PureDP
+
+    if (keys is None) != discover_keys:
+        raise ParameterError(
+            "--by needs either --keys FILE or --discover-keys with --delta: which keys there are is data too."
+        )
+    if not discover_keys:
+        return guarantee_from(epsilon, delta, rho, calibration), None
+    if rho is not None or epsilon is None or delta is None:
+        raise ParameterError("--discover-keys needs --epsilon and --delta, and takes no --rho.")
+    half = ApproxDP(epsilon=epsilon, delta=delta).epsilon / 2
+    return PureDP(epsilon=half), ApproxDP(epsilon=half, delta=delta)
 
 
 def guarantee_from(

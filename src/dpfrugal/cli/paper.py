@@ -50,6 +50,7 @@ def paper(
     from dpfrugal.paper.resources import check_resources
     from dpfrugal.paper.runner import Run, files_of, identity, rows_in
     from dpfrugal.paper.settings import PAPER_ITEMS, QUICK_ITEMS, Scale, chosen_figures
+    from dpfrugal.paper.summary import counted
 
     if quick and items is not None:
         raise ParameterError("Give either --quick or --items, not both.")
@@ -59,7 +60,7 @@ def paper(
     if not 1 <= workers <= MOST_JOBS:
         raise ParameterError(f"--jobs must be between 1 and {MOST_JOBS}; {jobs} is not.")
     folder = results.open_folder(output)
-    check_resources(output, workers, rows_in(figures, scale))
+    check_resources(output, workers, rows_in(figures, scale), scale.items)
     discarded = [file for name in figures for file in files_of(name)] + ([] if figure else ["runs.csv"])
     results.claim_folder(folder, identity(scale), fresh=fresh, files=discarded)
     run = Run(folder, figures, scale, workers)
@@ -77,7 +78,8 @@ def paper(
         notes.print(f"Stopped; {kept:,} of {run.rows:,} rows are in {folder}. The same command goes on from there.")
         raise
     show_split(folder)
-    notes.print(f"{len(shown)} figures in {time.perf_counter() - begun:.1f} s: {output / HTML} and {output / MARKDOWN}")
+    seconds = time.perf_counter() - begun
+    notes.print(f"{counted(len(shown), 'figure')} in {seconds:.1f} s: {output / HTML} and {output / MARKDOWN}")
 
 
 @contextmanager

@@ -43,15 +43,72 @@ def quantile(
     ledger_file: o.LedgerOption = None,
     dataset: o.DatasetOption = None,
     as_json: o.Json = False,
+    by: Annotated[
+        str | None, typer.Option(help="A column of keys: a quantile for each of them.", rich_help_panel=o.KEYS)
+    ] = None,
+    keys: o.Keys = None,
+    discover_keys: o.DiscoverKeys = False,
+    person: Annotated[
+        str | None,
+        typer.Option(help="A column of ids, to enforce the bounds per person by sampling.", rich_help_panel=o.KEYS),
+    ] = None,
+    max_keys_per_person: o.MaxKeys = None,
+    null_keys: Annotated[
+        o.NullKeysChoice, typer.Option(help="Refuse or drop rows without a key.", rich_help_panel=o.KEYS)
+    ] = o.NullKeysChoice.RAISE,
+    rounds: Annotated[
+        int,
+        typer.Option(help="Releases on the way, at even times: steps adapt to far quantiles.", rich_help_panel=o.KEYS),
+    ] = 1,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the table here: .csv, .jsonl, .parquet.", rich_help_panel=o.KEYS)
+    ] = None,
+    to: Annotated[
+        o.Output | None,
+        typer.Option(help="The form; default: a table on a terminal, CSV in a pipe.", rich_help_panel=o.KEYS),
+    ] = None,
 ) -> None:
     """Private quantiles of a column of numbers, in constant memory.
 
     Prints one line per quantile: q, a tab, the private value. Several quantiles share the one guarantee.
 
+    With --by a quantile for each key, by the paper's walk, under one guarantee for all of them.
+
     Text may be gzipped (.gz); .tsv is split at tabs; a CSV of bare numbers needs no header.
 
     Example: dpfrugal quantile requests.parquet --column ms -q 0.5 -q 0.99 --epsilon 1
+
+    Example: dpfrugal quantile flights.parquet --column delay --by carrier --keys carriers.txt -q 0.9 --epsilon 1
     """
+    if by is not None:
+        from dpfrugal.cli.by import quantile_by
+
+        guarantee, discovery = o.guarantees_by_key(epsilon, delta, rho, calibration, keys, discover_keys)
+        quantile_by(
+            file,
+            column,
+            by,
+            quantiles,
+            guarantee,
+            keys=keys,
+            discover_keys=discovery,
+            person=person,
+            rounds=rounds,
+            file_format=None if file_format is None else file_format.value,
+            output=output,
+            to=o.Output.JSONL if as_json else to,
+            decimals=decimals or 0,
+            start=start,
+            max_items_per_person=max_items_per_person,
+            max_keys_per_person=max_keys_per_person,
+            nan_policy=nan_policy.value,
+            null_keys=null_keys.value,
+            ledger=o.ledger_from(ledger_file, dataset),
+            dataset=dataset,
+        )
+        return
+    if keys or discover_keys or person or max_keys_per_person or output or to or rounds != 1:
+        raise ParameterError("--keys, --discover-keys, --person, --rounds, --output and --to are for --by.")
     from dpfrugal.cli.estimator import estimator_from, last_release, shown_values
     from dpfrugal.cli.terminal import explain, explain_ledger, progress
     from dpfrugal.columns import read_ahead

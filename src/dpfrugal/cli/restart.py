@@ -9,16 +9,17 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from dpfrugal.errors import CheckpointError, CheckpointWarning, ParameterError
 
 if TYPE_CHECKING:
     from dpfrugal.dp_frugal import DPFrugal1U
+    from dpfrugal.keyed import KeyedDPFrugal1U
     from dpfrugal.ledger import Ledger
     from dpfrugal.quantile import PrivateQuantile
 
-    Estimator = PrivateQuantile | DPFrugal1U
+Estimator = TypeVar("Estimator", bound="PrivateQuantile | DPFrugal1U | KeyedDPFrugal1U")
 
 # Seconds between checkpoints while items come and nothing is released: what a kill may lose.
 INTERVAL = 1.0
@@ -28,7 +29,7 @@ class Restart:
     """The checkpoint of a watch, or none: then everything here does nothing."""
 
     def __init__(self, file: Path | None, ledger: "Ledger | None") -> None:
-        self._file, self._ledger = file, ledger
+        self.file, self.ledger = file, ledger
         self._generation, self._saved_at, self._printed = 0, 0.0, True
         self.shown_items = 0  # at the last release
         self.unprinted = False  # the last release may not have been printed
@@ -43,16 +44,16 @@ class Restart:
             )
         return cls(file, ledger)
 
-    def estimator(self, make: "Callable[[Ledger | None, str | None], Estimator]", dataset: str | None) -> "Estimator":
+    def estimator(self, make: "Callable[[Ledger | None, str | None], Estimator]", dataset: str | None) -> Estimator:
         """The estimator of the checkpoint where there is one, else a new one."""
-        if self._file is None or not (self._file.exists() or self._file.is_symlink()):
-            estimator = make(self._ledger, dataset)
+        if self.file is None or not (self.file.exists() or self.file.is_symlink()):
+            estimator = make(self.ledger, dataset)
         else:
-            estimator = self._restored(self._file, make(None, None), dataset)
+            estimator = self._restored(self.file, make(None, None), dataset)
         self.save(estimator)
         return estimator
 
-    def _restored(self, file: Path, asked: "Estimator", dataset: str | None) -> "Estimator":
+    def _restored(self, file: Path, asked: Estimator, dataset: str | None) -> Estimator:
         from rich.markup import escape
 
         from dpfrugal.cli.terminal import notes
@@ -60,7 +61,7 @@ class Restart:
 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", CheckpointWarning)
-            found, saved = type(asked)._load(file, self._ledger, accept_replay_risk=True, forget_if_stale=True)
+            found, saved = type(asked)._load(file, self.ledger, accept_replay_risk=True, forget_if_stale=True)
         for warning in caught:
             notes.print(f"[yellow]note:[/] {escape(str(warning.message))}")
         if found._contents().parameters != asked._contents().parameters or found._account.dataset != dataset:
@@ -78,18 +79,24 @@ class Restart:
             )
         if self.unprinted:
             notes.print("[yellow]note:[/] the first line may have been printed before; it is the same release.")
-        return found
+        return cast(Estimator, found)
 
-    def keep(self, estimator: "Estimator") -> None:
+    def keep(self, estimator: "PrivateQuantile | DPFrugal1U | KeyedDPFrugal1U") -> None:
         """Save if noise was taken since the last time, or if it is long ago."""
         late = time.monotonic() - self._saved_at > INTERVAL
         if late or estimator._account.generation != self._generation:
             self.save(estimator)
 
-    def save(self, estimator: "Estimator", *, released: bool = False, printed: bool = True) -> None:
+    def save(
+        self,
+        estimator: "PrivateQuantile | DPFrugal1U | KeyedDPFrugal1U",
+        *,
+        released: bool = False,
+        printed: bool = True,
+    ) -> None:
         """Write the checkpoint; with ``released``, after a release that was ``printed`` or not yet."""
         if released:
             self.shown_items, self._printed = estimator.items, printed
-        if self._file is not None:
-            estimator._save(self._file, shown_items=self.shown_items, printed=self._printed, items=estimator.items)
+        if self.file is not None:
+            estimator._save(self.file, shown_items=self.shown_items, printed=self._printed, items=estimator.items)
             self._generation, self._saved_at = estimator._account.generation, time.monotonic()

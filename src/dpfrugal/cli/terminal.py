@@ -68,6 +68,24 @@ def progress(title: str, total: int | None, unit: Literal["rows", "bytes"]) -> I
         yield made
 
 
+@contextmanager
+def noise_progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar for a release of many values, if standard error is a terminal; call it with (done, all)."""
+    columns = (TextColumn("noise"), BarColumn(), Millions(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def stages(title: str) -> Iterator[Callable[[str, float], None]]:
+    """A bar for work in stages, if standard error is a terminal; call it with the stage and how much of it is done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
+        task = bar.add_task(title, total=1.0)
+        yield lambda stage, share: bar.update(task, description=f"{title}: {stage}", completed=share)
+
+
 def explain(release: Release, start: float) -> None:
     """What the numbers mean, and a warning where they may mislead. From public values only."""
     if isinstance(release, SegmentRelease):

@@ -6,6 +6,7 @@ that it returns holds released values, and computing it again draws nothing (doc
 """
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack
@@ -168,16 +169,16 @@ def run(action: Any) -> Any:
     """What an action gives; an executor that lacks a module is reported in a sentence."""
     from pyspark.errors import PythonException
 
-    lacking = False
+    lacking = None
     try:
         return action()
     except PythonException as error:
-        lacking = "ModuleNotFoundError" in str(error)
-        if not lacking:
+        lacking = re.search(r"ModuleNotFoundError: No module named '(\w+)", str(error))
+        if lacking is None:
             raise
     raise TableError(
-        "An executor cannot import dpfrugal, numba or pyarrow: install dpfrugal[spark] on every executor, or ship an "
-        "environment with spark.archives."
+        f"An executor has no module {lacking[1]}: install dpfrugal[spark] and what your own functions need on every "
+        "executor, or ship an environment with spark.archives."
     )
 
 

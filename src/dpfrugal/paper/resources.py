@@ -11,17 +11,19 @@ from typing import Final
 from dpfrugal.errors import ParameterError
 
 MIB: Final = 1 << 20
-# Measured: the interpreter with the compiler, OpenDP and matplotlib; and what a job holds of its stream.
+# Measured: the interpreter with the compiler, OpenDP and matplotlib; and what a job holds of any stream.
 PROGRAM_MIB: Final = 350
 JOB_MIB: Final = 60
+# The exact quantiles: a twentieth of the items of the default length for four of them, in three copies while sorting.
+BYTES_PER_ITEM: Final = 1.3
 # The report with its pictures, and the results.
 REPORT_MIB: Final = 16
 ROW_BYTES: Final = 256
 
 
-def check_resources(output: Path, jobs: int, rows: int) -> None:
+def check_resources(output: Path, jobs: int, rows: int, items: int) -> None:
     """Refuse to start what cannot end: too little memory or disk."""
-    wanted, there = PROGRAM_MIB + jobs * JOB_MIB, free_memory_mib()
+    wanted, there = PROGRAM_MIB + jobs * (JOB_MIB + int(BYTES_PER_ITEM * items / MIB)), free_memory_mib()
     if there is not None and there < wanted:
         raise ParameterError(
             f"About {wanted:,} MiB of memory are needed with --jobs {jobs}, and {there:,} MiB are free. "

@@ -5,7 +5,7 @@ A panel varies one parameter of one algorithm and keeps the others at their defa
 """
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 from dpfrugal.errors import ParameterError
 from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
@@ -53,10 +53,10 @@ class Setting:
         """What the released value satisfies; for (ε, δ) by the paper's own noise, the classic calibration."""
         if self.rho is not None:
             return ZCDP(rho=self.rho)
-        assert self.epsilon is not None  # noqa: S101  (every algorithm without ρ has an ε)
+        epsilon = cast(float, self.epsilon)  # every algorithm without ρ has one
         if self.delta is not None:
-            return ApproxDP(epsilon=self.epsilon, delta=self.delta, calibration="classic")
-        return PureDP(epsilon=self.epsilon)
+            return ApproxDP(epsilon=epsilon, delta=self.delta, calibration="classic")
+        return PureDP(epsilon=epsilon)
 
     def with_value(self, parameter: Parameter, value: float) -> "Setting":
         """The same with one parameter changed."""

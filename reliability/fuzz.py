@@ -1,0 +1,99 @@
+"""Generated inputs through one target: counts them, stops at the first that crashes or hangs, and keeps it.
+
+python -m reliability.fuzz lines --inputs 100000 --seed 1
+python -m reliability.fuzz lines --guided --inputs 100000     # by atheris, guided by coverage
+"""
+
+import argparse
+import random
+import shutil
+import signal
+import sys
+import time
+import warnings
+from pathlib import Path
+from types import FrameType
+
+from reliability.mutation import mutated
+
+HANG_SECONDS = 120  # the first input compiles kernels
+
+
+# Code that numba compiles cannot be instrumented.
+COMPILED = [
+    f"dpfrugal.{name}" for name in ("addresses", "bits", "counting_kernel", "kernels", "key_kernel", "keyed_kernel")
+]
+
+
+class HangError(Exception):
+    """An input took too long."""
+
+
+def alarm(number: int, frame: FrameType | None) -> None:
+    """Stop an input that does not end."""
+    raise HangError
+
+
+def fuzz(name: str, inputs: int, seed: int, found: Path | None = None) -> float:
+    """So many inputs through a target; raises what the first bad one raised. The seconds it took."""
+    from reliability.targets import TARGETS
+
+    target, rng = TARGETS[name], random.Random(f"{name} {seed}")  # noqa: S311 - inputs, not secrets
+    began = time.perf_counter()
+    signal.signal(signal.SIGALRM, alarm)
+    data = b""
+    try:
+        for k in range(inputs):
+            if k % 256 == 0:
+                signal.alarm(HANG_SECONDS)
+            data = mutated(rng, target.seeds)
+            target.check(data)
+    except BaseException:
+        if found is not None:
+            found.write_bytes(data)
+        raise
+    finally:
+        signal.alarm(0)
+    return time.perf_counter() - began
+
+
+def guided(name: str, inputs: int, seed: int) -> None:
+    """The same, guided by coverage of the project's code; ends the process with libFuzzer's report."""
+    import atheris
+
+    with atheris.instrument_imports(include=["dpfrugal"], exclude=COMPILED, enable_loader_override=False):
+        from reliability.targets import FOLDER, TARGETS
+    corpus = FOLDER / "corpus"
+    corpus.mkdir()
+    for k, data in enumerate(TARGETS[name].seeds):
+        (corpus / str(k)).write_bytes(data)
+    options = [f"-runs={inputs}", f"-seed={seed}", "-max_len=4096", f"-timeout={HANG_SECONDS}", "-rss_limit_mb=4096"]
+    options += [f"-artifact_prefix={FOLDER.parent}/dpfrugal-found-", str(corpus)]
+    atheris.Setup([sys.argv[0], *options], TARGETS[name].check)
+    atheris.Fuzz()
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("target")
+    parser.add_argument("--inputs", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--guided", action="store_true")
+    asked = parser.parse_args()
+    warnings.simplefilter("error")
+    if asked.guided:
+        guided(asked.target, asked.inputs, asked.seed)
+        return
+    from reliability.targets import FOLDER
+
+    found = Path(f"found-{asked.target}.bin")
+    try:
+        seconds = fuzz(asked.target, asked.inputs, asked.seed, found)
+    finally:
+        shutil.rmtree(FOLDER, ignore_errors=True)
+    print(f"{asked.target}: {asked.inputs:,} inputs, {seconds:.0f} s, no crash, no hang, nothing changed by a refusal")
+
+
+if __name__ == "__main__":
+    main()

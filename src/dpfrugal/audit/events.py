@@ -1,0 +1,112 @@
+"""Events: sets of transcripts by which an attacker tells two streams apart, learnt from runs of both.
+
+A transcript is what anyone sees of one run: a row of numbers per release. A score is a number computed from it that
+is larger on the first stream; an event is "the score reaches a threshold". Scores that are tried: every number alone,
+and the sum of their log-likelihood ratios under Laplace noise and under Gaussian noise; each of what was shown, and
+of how it changed from release to release. Whatever is learnt here, the bound that fresh runs give for the event is
+sound.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal.audit.claims import least_loss
+from dpfrugal.guarantees import Guarantee
+
+Transcripts = NDArray[np.float64]  # runs × releases × numbers
+Scores = NDArray[np.float64]
+View = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+MOST_ALONE = 12
+SURE = 4.9  # standard deviations, about the confidence of the bound that the event is meant for
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number that is larger on the first stream."""
+
+    name: str
+    view: View
+    rate: View
+
+    def of(self, transcripts: Transcripts) -> Scores:
+        """The score of every transcript."""
+        return self.rate(self.view(transcripts))
+
+
+@dataclass(frozen=True)
+class Event:
+    """The transcripts whose score reaches the threshold, and the ε or ρ that it is expected to show."""
+
+    score: Score
+    threshold: float
+    expected: float
+
+    def happened(self, transcripts: Transcripts) -> NDArray[np.bool_]:
+        """Whether, for every transcript."""
+        return self.score.of(transcripts) >= self.threshold
+
+
+def shown(transcripts: Transcripts) -> Transcripts:
+    """All numbers of a transcript side by side."""
+    return transcripts.reshape(len(transcripts), -1)
+
+
+def changes(transcripts: Transcripts) -> Transcripts:
+    """The first release, and how each later one differs from the one before."""
+    return shown(np.diff(transcripts, axis=1, prepend=0.0))
+
+
+def alone(k: int, sign: float) -> View:
+    """One number, up or down."""
+    return lambda numbers: sign * numbers[:, k]
+
+
+def by_laplace(one: Scores, other: Scores) -> View:
+    """The log-likelihood ratio of two centres under Laplace noise of scale 1, added up."""
+    return lambda numbers: np.asarray((np.abs(numbers - other) - np.abs(numbers - one)).sum(axis=1))
+
+
+def by_gaussian(weight: Scores) -> View:
+    """The log-likelihood ratio under Gaussian noise, up to a constant."""
+    return lambda numbers: np.asarray(numbers @ weight)
+
+
+def scores(first: Transcripts, second: Transcripts) -> Iterator[Score]:
+    """Scores that may tell the streams apart, centred on what was seen of each."""
+    views = {"shown": shown, "change": changes} if first.shape[1] > 1 else {"shown": shown}
+    for name, view in views.items():
+        one, other = view(first), view(second)
+        spread = np.maximum(np.sqrt((one.var(axis=0) + other.var(axis=0)) / 2), 1e-9)
+        shift = one.mean(axis=0) - other.mean(axis=0)
+        for k in np.argsort(-np.abs(shift) / spread)[:MOST_ALONE].tolist():
+            if shift[k]:
+                yield Score(f"{name} {k + 1}", view, alone(k, float(np.sign(shift[k]))))
+        yield Score(f"{name}, all, Laplace", view, by_laplace(np.median(one, axis=0), np.median(other, axis=0)))
+        yield Score(f"{name}, all, Gaussian", view, by_gaussian(shift / spread**2))
+
+
+def best_event(first: Transcripts, second: Transcripts, guarantee: Guarantee, runs: int) -> Event:
+    """The event with the largest bound that ``runs`` fresh runs of each stream can be expected to give."""
+    best = Event(Score("nothing", shown, lambda numbers: np.zeros(len(numbers))), 0.0, 0.0)
+    for score in scores(first, second):
+        one, other = np.sort(score.of(first)), np.sort(score.of(second))
+        thresholds = np.unique(np.concatenate([one, other]))
+        hits = [side.size - np.searchsorted(side, thresholds) for side in (one, other)]
+        # Of the best of many thresholds the luck must be taken off again: two standard deviations.
+        p = _bent(hits[0] / one.size, one.size, runs, down=True)
+        q = _bent((hits[1] + 1) / other.size, other.size, runs, down=False)
+        expected = least_loss(p, q, guarantee)
+        k = int(np.argmax(expected))
+        if expected[k] > best.expected:
+            best = Event(score, float(thresholds[k]), float(expected[k]))
+    return best
+
+
+def _bent(share: Scores, learnt: int, runs: int, *, down: bool) -> Scores:
+    """A share of learning runs, moved to the wrong side by luck in learning and by what the bound will take off."""
+    moved = np.sqrt(share * np.maximum(1 - share, 0)) * (2 / np.sqrt(learnt) + SURE / np.sqrt(runs))
+    bent = share - moved if down else share + moved + SURE**2 / 2 / runs
+    return np.asarray(np.clip(bent, 0.0, 1.0))

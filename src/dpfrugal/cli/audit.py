@@ -1,0 +1,184 @@
+"""``dpfrugal audit``: tries to break the promise of an estimator, and says how far it came."""
+
+import json
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpfrugal.cli import options as o
+from dpfrugal.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dpfrugal.audit import Audit, Case
+
+FAILED = 1
+ROWS, WIDTH = 12, 28  # of the distributions in text
+
+
+class Audited(StrEnum):
+    """The estimators that can be audited."""
+
+    DP_FRUGAL_1U = "dp-frugal-1u"
+    KEYED = "keyed"
+    PRIVATE_QUANTILE = "private-quantile"
+
+
+class Broken(StrEnum):
+    """Estimators with one mistake each."""
+
+    FIRST_ITEM = "first-item"
+    NO_RE_ANCHORING = "no-re-anchoring"
+    QUIET_WALK = "quiet-walk"
+    SKIPPED_COINS = "skipped-coins"
+    PER_KEY_COINS = "per-key-coins"
+    QUIET_SEGMENTS = "quiet-segments"
+    COUNTED_TWICE = "counted-twice"
+    RAW_EDGES = "raw-edges"
+
+
+def audit(
+    algorithm: Annotated[Audited | None, typer.Option(help="The estimator to audit.")] = None,
+    broken: Annotated[
+        Broken | None, typer.Option(help="Audit one with a mistake instead: it must fail. See the audit's power.")
+    ] = None,
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
+    rho: o.Rho = None,
+    seconds: Annotated[float, typer.Option(help="About how long to count, after searching and learning.")] = 20.0,
+    runs: Annotated[int | None, typer.Option(help="Or how many runs of each stream to count.")] = None,
+    confidence: Annotated[
+        float, typer.Option(help="Of the bound: one minus the chance that an estimator without fault fails.")
+    ] = 1 - 1e-6,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the two output distributions into this file, as PNG or SVG.")
+    ] = None,
+    as_json: o.Json = False,
+) -> None:
+    """Try to break a promise: a lower bound for ε from many runs on worst-case neighbouring streams.
+
+    Searches neighbours, learns how to tell them apart, and counts that in fresh runs.
+
+    PASS, exit status 0: the bound is within the promise. FAIL, exit status 1: it is beyond.
+
+    A PASS proves nothing; docs/proofs.md does. With a tiny --delta little can be seen.
+
+    Example: dpfrugal audit --algorithm dp-frugal-1u --epsilon 1
+    """
+    from dpfrugal.audit import audit as run_audit
+    from dpfrugal.audit.broken import BROKEN
+    from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
+    from dpfrugal.audit.claims import symbol
+    from dpfrugal.cli.terminal import notes, stages
+
+    if (algorithm is None) == (broken is None):
+        raise ParameterError("Name either --algorithm, or --broken for an estimator that must fail.")
+    if not seconds > 0:
+        raise ParameterError(f"--seconds must be above 0; {seconds:g} is not.")
+    if plot is not None and (not plot.parent.is_dir() or plot.suffix not in (".png", ".svg", ".pdf")):
+        raise ParameterError(f"--plot must name a .png, .svg or .pdf file in a folder that exists; {plot} does not.")
+    guarantee = o.guarantee_from(epsilon, delta, rho)
+    kinds: dict[str | None, Callable[[], list[Case]]] = {
+        Audited.DP_FRUGAL_1U: walk_cases,
+        Audited.KEYED: keyed_cases,
+        Audited.PRIVATE_QUANTILE: segment_cases,
+    }
+    cases = BROKEN[broken.value]() if broken else kinds[algorithm]()
+    with stages(f"audit of {(broken or algorithm or '')!s}") as told:
+        found = run_audit(cases, guarantee, runs=runs, seconds=seconds, sure=confidence, told=told)
+    if as_json:
+        typer.echo(json.dumps(record(found), ensure_ascii=False))
+    else:
+        notes.print(f"Neighbours ({found.pair.case.name}; | is a release):")
+        for name, stream in (("A", found.pair.first), ("B", found.pair.second)):
+            notes.print(f"  {name}: {shown_stream(stream)}")
+        notes.print(f"Score: {found.event.score.name}. Its distribution on A and on B, {found.runs:,} runs each:")
+        for line in text_histogram(found):
+            notes.print(line, markup=False)
+        p, q = (hits / found.runs for hits in found.hits)
+        notes.print(f"The score reaches {found.event.threshold:g} in {p:.2%} of A and in {q:.2%} of B.")
+        typer.echo(
+            f"{'PASS' if found.passed else 'FAIL'}\t{symbol(guarantee)} ≥ {found.bound:.4f}\tpromised {guarantee}\t"
+            f"confidence 1-{1 - confidence:.2g}"
+        )
+    if plot is not None:
+        try:
+            draw(found, plot)
+        except ImportError:
+            notes.print("For the picture, install matplotlib: pip install 'dpfrugal[plot]'.")
+    if not found.passed:
+        raise typer.Exit(FAILED)
+
+
+def shown_stream(periods: tuple[tuple[object, ...], ...]) -> str:
+    """The items, and a bar where they are released."""
+    return " ".join(" ".join([*(str(item).replace(" ", "") for item in items), "|"]) for items in periods)
+
+
+def record(found: "Audit") -> dict[str, object]:
+    """For JSON."""
+    from dpfrugal.audit.claims import promised, symbol
+
+    return {
+        "passed": found.passed,
+        "parameter": {"ε": "epsilon", "ρ": "rho"}[symbol(found.guarantee)],
+        "bound": found.bound,
+        "promised": promised(found.guarantee),
+        "delta": getattr(found.guarantee, "delta", None),
+        "confidence": found.confidence,
+        "runs": found.runs,
+        "hits": list(found.hits),
+        "case": found.pair.case.name,
+        "score": found.event.score.name,
+        "threshold": found.event.threshold,
+        "neighbours": [shown_stream(found.pair.first), shown_stream(found.pair.second)],
+    }
+
+
+def bins(found: "Audit", most: int) -> tuple[list[float], list[list[int]]]:
+    """Edges that hold all but the farthest hundredth of both samples, and how many of each fall between them."""
+    import numpy as np
+
+    both = np.concatenate(found.scores)
+    low, high = np.quantile(both, [0.005, 0.995])
+    whole = bool((both == np.round(both)).all()) and high - low < 4 * most
+    width = float(np.ceil((high - low + 1) / most)) if whole else float(high - low or 1.0) / most
+    edges = low - (0.5 if whole else 0.0) + width * np.arange(most + 1)
+    return edges.tolist(), [np.histogram(np.clip(s, edges[0], edges[-1]), edges)[0].tolist() for s in found.scores]
+
+
+def text_histogram(found: "Audit") -> list[str]:
+    """The two distributions as bars of text, A to the left, B to the right; * marks the event."""
+    edges, (one, other) = bins(found, ROWS)
+    largest = max(*one, *other, 1)
+    lines = []
+    for k in range(ROWS):
+        left, right = "█" * round(WIDTH * one[k] / largest), "█" * round(WIDTH * other[k] / largest)
+        mark = "*" if (edges[k] + edges[k + 1]) / 2 >= found.event.threshold else " "
+        lines.append(f"{left:>{WIDTH}} {(edges[k] + edges[k + 1]) / 2:>9.4g} {mark} {right}".rstrip())
+    return lines
+
+
+def draw(found: "Audit", picture: Path) -> None:
+    """The two distributions, and the threshold of the event."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from dpfrugal.audit.claims import symbol
+
+    edges, counts = bins(found, 40)
+    figure, axes = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
+    for k, name in enumerate(("stream A", "its neighbour B")):
+        axes.stairs([count / found.runs for count in counts[k]], edges, fill=True, alpha=0.5, color=f"C{k}", label=name)
+    axes.axvline(found.event.threshold, color="black", linewidth=0.8, linestyle="--", label="the event starts here")
+    axes.set_xlabel(f"score ({found.event.score.name})")
+    axes.set_ylabel(f"share of {found.runs:,} runs")
+    axes.legend(framealpha=1)
+    verdict = "PASS" if found.passed else "FAIL"
+    axes.set_title(f"{verdict}: {symbol(found.guarantee)} ≥ {found.bound:.3f}, promised {found.guarantee}")
+    figure.savefig(picture, dpi=130)
+    plt.close(figure)

@@ -1,0 +1,227 @@
+"""``--by``: a private quantile for each key of a column, from a file; and how a table of keys is written."""
+
+import itertools
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from dpfrugal.cli import options as o
+from dpfrugal.errors import ParameterError, TableError
+
+if TYPE_CHECKING:
+    from dpfrugal.columns import Column
+    from dpfrugal.guarantees import Guarantee
+    from dpfrugal.keyed import KeyedDPFrugal1U
+
+SUFFIXES = {
+    ".csv": o.Output.CSV,
+    ".jsonl": o.Output.JSONL,
+    ".ndjson": o.Output.JSONL,
+    ".parquet": o.Output.PARQUET,
+    ".txt": o.Output.TABLE,
+}
+PARQUET, ARROW = b"PAR1", b"ARROW1"
+MOST_SHOWN = 1000
+
+
+def declared_keys(path: Path, by: str | None, kind: Any) -> Any:
+    """The keys of a file, as the type of the column they are the keys of."""
+    import pyarrow as pa
+
+    from dpfrugal.columns import attempt
+    from dpfrugal.tables import head_of
+
+    if not path.is_file():
+        raise TableError(f"{path}: there is no such file of keys.")
+    head = attempt(lambda: head_of(path), TableError(f"{path}: the file cannot be read."))
+    if head.startswith(PARQUET):
+        return _column_of_keys(path, by, "parquet")
+    if head.startswith(ARROW):
+        return _column_of_keys(path, by, "ipc")
+    text = attempt(lambda: path.read_text(encoding="utf-8-sig"), _no_keys(path), (UnicodeDecodeError,))
+    lines = text.splitlines()
+    if path.suffix.lower() == ".csv" and lines[:1] == [by]:
+        lines = lines[1:]
+    if not lines:
+        raise TableError(f"{path}: there are no keys in it.")
+    if "" in lines:
+        raise TableError(f"{path}: line {lines.index('') + 1} is blank; write one key per line.")
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_string_view(kind) or pa.types.is_null(kind):
+        kind = pa.string()
+    wrong = TableError(f"{path}: the keys must be {kind}, as those of {by!r} are.")
+    return attempt(lambda: pa.array(lines, pa.string()).cast(kind), wrong)
+
+
+def _no_keys(path: Path) -> TableError:
+    return TableError(f"{path}: this is no readable file of keys: text in UTF-8, Parquet or Arrow.")
+
+
+def _column_of_keys(path: Path, by: str | None, kind: str) -> Any:
+    import pyarrow.dataset as ds
+
+    from dpfrugal.columns import attempt, chosen
+
+    found = attempt(lambda: ds.dataset(path, format=kind), _no_keys(path))
+    names = found.schema.names
+    name = chosen(path, names, by if by in names else None)
+    return attempt(lambda: found.to_table(columns=[name]).column(0), _no_keys(path))
+
+
+def quantile_by(
+    file: str,
+    column: str | None,
+    by: str,
+    quantiles: list[float],
+    guarantee: "Guarantee",
+    *,
+    keys: Path | None,
+    person: str | None,
+    rounds: int,
+    file_format: Any,
+    output: Path | None,
+    to: o.Output | None,
+    **options: Any,
+) -> None:
+    """Read a file, release, write the table."""
+    from dpfrugal.cli.terminal import noise_progress, progress
+    from dpfrugal.columns import read_ahead
+    from dpfrugal.keyed import KeyedDPFrugal1U
+    from dpfrugal.tables import open_column
+
+    form = _form(output, to)
+    if file == "-":
+        raise ParameterError("--by is for files; for lines of key and value on standard input see dpfrugal watch --by.")
+    if rounds < 1:
+        raise ParameterError(f"--rounds must be at least 1; {rounds} is not.")
+    table = open_column(Path(file), column, file_format, (by,) if person is None else (by, person))
+    if rounds > 1 and table.unit != "rows":
+        raise ParameterError("--rounds is for Parquet and Arrow files, which say how many rows they have.")
+    first, batches = _peeked(table, file)
+    declared = None if keys is None else declared_keys(keys, by, first.column(1).type)
+    estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=declared, **options)
+    with progress(table.name, table.total, table.unit) as made:
+        done = 1
+        for batch, advance in read_ahead(batches):
+            estimator.update_many(batch.column(1), batch.column(0), person=None if person is None else batch.column(2))
+            made(advance, len(batch))
+            if estimator.items * rounds >= table.total * done and done < rounds:  # at times that rows do not decide
+                estimator.release()
+                done += 1
+    if not estimator.items:
+        raise TableError(f"{file}: there are no items to estimate a quantile of.")
+    with noise_progress() as noised:
+        release = estimator.release(noised)
+    write(release, form, output, options["decimals"])
+    explain(estimator, release, options["start"], options["decimals"])
+
+
+def _peeked(table: "Column", file: str) -> tuple[Any, Iterator[tuple[Any, int]]]:
+    """The first batch, which tells the type of the keys, and all batches."""
+    first = next(table.batches, None)
+    if first is None:
+        raise TableError(f"{file}: there are no items to estimate a quantile of.")
+    return first[0], itertools.chain([first], table.batches)
+
+
+def _form(output: Path | None, to: o.Output | None) -> o.Output:
+    """How to write, decided before anything is read: what was released cannot be released again."""
+    if output is None:
+        if to is o.Output.PARQUET:
+            raise ParameterError("--to parquet needs --output FILE.")
+        return to or (o.Output.TABLE if sys.stdout.isatty() else o.Output.CSV)
+    if not output.parent.is_dir() or output.is_dir():
+        raise ParameterError(f"--output {output}: there is no such folder to write a file in.")
+    if to is None and output.suffix.lower() not in SUFFIXES:
+        raise ParameterError(f"--output {output}: choose --to csv, jsonl, parquet or table; its name does not say.")
+    return to or SUFFIXES[output.suffix.lower()]
+
+
+def write(release: Any, form: o.Output, output: Path | None, decimals: int) -> None:
+    """The table to a file, or to standard output."""
+    if form is o.Output.PARQUET and output is not None:
+        import pyarrow.parquet as pq
+
+        pq.write_table(release, output)
+    elif output is not None:
+        output.write_text("".join(f"{line}\n" for line in lines_of(release, form, decimals)), encoding="utf-8")
+    elif form is o.Output.TABLE and sys.stdout.isatty():
+        _show(release, decimals)
+    else:
+        for line in lines_of(release, form, decimals):
+            typer.echo(line)
+
+
+def lines_of(release: Any, form: o.Output, decimals: int) -> Iterator[str]:
+    """The rows as CSV, as JSON Lines, or as columns of text."""
+    import csv
+    import io
+
+    rows = (row for batch in release.to_batches(10_000) for row in batch.to_pylist())
+    if form is o.Output.JSONL:
+        for row in rows:
+            yield json.dumps(row, ensure_ascii=False, default=str)
+        return
+    buffer = io.StringIO()
+    text = csv.writer(buffer, lineterminator="", delimiter="," if form is o.Output.CSV else "\t")
+    for row in itertools.chain([release.column_names], map(_cells(decimals), rows)):
+        text.writerow(row)
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
+
+
+def _cells(decimals: int) -> Any:
+    def cells(row: dict[str, Any]) -> list[str]:
+        key = row["key"].decode(errors="replace") if isinstance(row["key"], bytes) else str(row["key"])
+        return [key, f"{row['quantile']:g}", f"{row['value']:.{decimals}f}", f"{row['alpha']:.{decimals}f}"]
+
+    return cells
+
+
+def _show(release: Any, decimals: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table("key", *(f"q={q:g}" for q in dict.fromkeys(release["quantile"].to_pylist())), "± (noise, 95%)")
+    for column in shown.columns[1:]:
+        column.justify = "right"
+    cells = _cells(decimals)
+    rows = (cells(row) for row in release.slice(0, MOST_SHOWN * (len(shown.columns) - 2)).to_pylist())
+    for key, group in itertools.groupby(rows, key=lambda row: row[0]):
+        several = list(group)
+        shown.add_row(key, *(row[2] for row in several), several[-1][3])
+    console = Console(highlight=False, markup=False)
+    console.print(shown)
+    if len(shown.rows) * (len(shown.columns) - 2) < len(release):
+        console.print(f"… the first {MOST_SHOWN:,} keys; --output FILE has them all")
+
+
+def explain(estimator: "KeyedDPFrugal1U", release: Any, start: float, decimals: int) -> None:
+    """What the numbers mean. From public values only, save the rows set aside, which are for the operator."""
+    import pyarrow.compute as pc
+
+    from dpfrugal.cli.terminal import notes
+
+    claim = {name.decode(): text.decode() for name, text in release.schema.metadata.items()}
+    keys = len(estimator.keys)
+    notes.print(f"{claim['total']} per {claim['unit']} (replace-one), {estimator.items:,} items, {keys:,} keys")
+    if estimator.discover_keys is not None:
+        notes.print("Half of ε covers the values, the other half and δ which keys are shown.")
+    if estimator.set_aside:
+        notes.print(f"For your eyes only: {estimator.set_aside:,} rows were more than their person may have.")
+    if keys:
+        step = 10.0**-decimals
+        steps = pc.quantile(pc.abs(pc.subtract(release["value"], start)), 0.5)[0].as_py() / step
+        if steps > estimator.items / keys / 10:
+            notes.print(
+                f"[yellow]note:[/] half of the values are more than {steps:,.0f} steps of {step:g} from the start, "
+                f"with {estimator.items / keys:,.0f} items per key: they may not have arrived. Use a nearer --start, "
+                "fewer --decimals or more --rounds."
+            )
+    else:
+        notes.print("[yellow]note:[/] no key has rows enough to be shown.")

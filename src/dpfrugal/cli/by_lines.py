@@ -1,0 +1,61 @@
+"""``dpfrugal watch --by``: lines of a key and a number, and a release of every key per period."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpfrugal.cli.arrivals import Period
+    from dpfrugal.cli.restart import Restart
+    from dpfrugal.guarantees import Guarantee
+    from dpfrugal.ledger import Ledger
+
+
+def watch_by(
+    period: "Period",
+    restart: "Restart",
+    quantiles: list[float],
+    guarantee: "Guarantee",
+    *,
+    dataset: str | None,
+    keys: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Follow standard input until it ends, or until Ctrl-C."""
+    import pyarrow as pa
+
+    from dpfrugal.cli.by import declared_keys
+    from dpfrugal.cli.watch import follow
+    from dpfrugal.keyed import KeyedDPFrugal1U
+    from dpfrugal.lines import KeyedLineParser
+
+    declared = None if keys is None else declared_keys(keys, "key", pa.string())
+
+    def make(ledger: "Ledger | None", dataset: str | None) -> KeyedDPFrugal1U:
+        # A line that is no key and number has neither; it is refused by the parser where it is not omitted.
+        return KeyedDPFrugal1U(
+            quantiles, guarantee, keys=declared, null_keys="drop", ledger=ledger, dataset=dataset, **options
+        )
+
+    def take(rows: list[tuple[str | None, float]]) -> None:
+        names, numbers = zip(*rows, strict=True)
+        estimator.update_many(pa.array(names, pa.string()), list(numbers))
+
+    def lines(release: Any) -> list[str]:
+        return _lines(release, estimator.items, len(quantiles), options["decimals"], as_json=as_json)
+
+    estimator = restart.estimator(make, dataset)
+    parser = KeyedLineParser(omit_bad=options["nan_policy"] == "omit")
+    follow(period, restart, parser, estimator, take, lines, estimator.release)
+
+
+def _lines(release: Any, items: int, quantiles: int, decimals: int, *, as_json: bool) -> list[str]:
+    rows = release.to_pylist()
+    if as_json:
+        return [json.dumps({"items": items} | row, ensure_ascii=False) for row in rows]
+    values = [f"{row['value']:.{decimals}f}" for row in rows]
+    return [
+        "\t".join([str(items), rows[first]["key"], *values[first : first + quantiles]])
+        for first in range(0, len(rows), quantiles)
+    ]
