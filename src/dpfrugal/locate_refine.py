@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal.conclude import FEWEST_EDGES, LOUDNESS, MOST_EDGES
 from dpfrugal.errors import ParameterError
 from dpfrugal.evidence import Target
 from dpfrugal.guarantees import Guarantee, Sensitivity, positive, probability
@@ -93,6 +94,19 @@ class LocateRefine:
         longest = self._longest * (4 if any(search.locating for search in self._searches) else 1)
         self.segment_length = math.ceil(max(SHORTEST, min(max(lengths), longest)))
         self._pending: tuple[list[int], int, int] | None = None
+
+    def expect(self, items: int) -> None:
+        """Plan the open segment for so many items at once, with as many edges as their noise allows.
+
+        Noisy counts that wait for more (see ``absorb``) keep their edges.
+        """
+        if self._pending is None:
+            for search in self._searches:
+                quiet = LOUDNESS * 4 * items * search.target.variance / max(self._bin_variance, 1e-9)
+                bins = min(quiet, MOST_EDGES) / len(self._searches)
+                search.expect(items, max(FEWEST_EDGES, int(bins)))
+            self._plan([search.edges() for search in self._searches])
+        self.segment_length = max(SHORTEST, items)
 
     def absorb(self, counts: Sequence[int] | NDArray[np.int64], *, missing: int | None = None) -> None:
         """Add noise to one segment's counts, learn from them, and plan the next segment.
