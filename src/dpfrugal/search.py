@@ -70,7 +70,9 @@ class Search:
         """A twin that learns on its own. Only what is changed in place is copied: it is done for every batch."""
         twin = copy.copy(self)
         twin.agreement, twin.stage = copy.copy(self.agreement), copy.copy(self.stage)
-        if not isinstance(twin.stage, Atom):
+        if isinstance(twin.stage, Conclude):
+            twin.stage = copy.deepcopy(twin.stage)
+        elif not isinstance(twin.stage, Atom):
             twin.stage.evidence = copy.copy(twin.stage.evidence)
         return twin
 
