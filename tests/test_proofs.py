@@ -16,9 +16,10 @@ CITED = sorted(set(re.findall(r"`(dpfrugal\.[\w.]+)` \(([0-9a-f]{12}|HASH)\)", P
 
 def source_of(name: str) -> str:
     parts = name.split(".")
-    module: Any = importlib.import_module(".".join(parts[:2]))
+    depth = 3 if parts[1] == "engines" else 2
+    module: Any = importlib.import_module(".".join(parts[:depth]))
     target = module
-    for part in parts[2:]:
+    for part in parts[depth:]:
         target = inspect.getattr_static(target, part)
     return inspect.getsource(inspect.unwrap(target))
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal.conclude import FEWEST_EDGES, LOUDNESS, MOST_EDGES
 from dpfrugal.errors import ParameterError
 from dpfrugal.evidence import Target
 from dpfrugal.guarantees import Guarantee, Sensitivity, positive, probability
@@ -94,6 +95,19 @@ class LocateRefine:
         self.segment_length = math.ceil(max(SHORTEST, min(max(lengths), longest)))
         self._pending: tuple[list[int], int, int] | None = None
 
+    def expect(self, items: int) -> None:
+        """Plan the open segment for so many items at once, with as many edges as their noise allows.
+
+        Noisy counts that wait for more (see ``absorb``) keep their edges.
+        """
+        if self._pending is None:
+            for search in self._searches:
+                quiet = LOUDNESS * 4 * items * search.target.variance / max(self._bin_variance, 1e-9)
+                bins = min(quiet, MOST_EDGES) / len(self._searches)
+                search.expect(items, max(FEWEST_EDGES, int(bins)))
+            self._plan([search.edges() for search in self._searches])
+        self.segment_length = max(SHORTEST, items)
+
     def absorb(self, counts: Sequence[int] | NDArray[np.int64], *, missing: int | None = None) -> None:
         """Add noise to one segment's counts, learn from them, and plan the next segment.
 
@@ -137,11 +151,18 @@ class LocateRefine:
             try:
                 search.absorb(cdf)
                 edges.append(search.edges())
-                search.length(self.items, self._bin_variance, self._bin_variance)
+                if search.locating:
+                    search.length(self.items, self._bin_variance, self._bin_variance)
             except (ArithmeticError, LookupError, ValueError):
                 searches[k] = Search(search.target, search.start, search.half_life)
                 edges[k:] = [searches[k].edges()]
         return edges
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "LocateRefine":
+        """A twin that learns on its own. All but the searches is replaced, never changed in place."""
+        twin = copy.copy(self)
+        twin._searches = copy.deepcopy(self._searches, memo)
+        return twin
 
     def _shown(self) -> list[Search]:
         """The searches, with what a segment closed early has taught."""

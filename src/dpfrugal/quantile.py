@@ -10,6 +10,7 @@ median; the state is under a kilobyte.
 """
 
 import copy
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Self
 
@@ -20,9 +21,9 @@ from dpfrugal import guard, records
 from dpfrugal.account import Account
 from dpfrugal.checkpoint import Contents
 from dpfrugal.counting import count_below
-from dpfrugal.errors import ItemError
+from dpfrugal.errors import ItemError, ParameterError
 from dpfrugal.frugal import NanPolicy, admitted, checked_nan_policy, quantiles_of
-from dpfrugal.guarantees import Guarantee, checked_guarantee, checked_max_items
+from dpfrugal.guarantees import Guarantee, checked_guarantee, checked_max_items, positive
 from dpfrugal.guard import Guarded
 from dpfrugal.items import Chunk, chunks
 from dpfrugal.ledger import Ledger
@@ -134,22 +135,45 @@ class PrivateQuantile(Guarded):
             self._settle()
             self._take(chunks(items))
 
-    def absorb(self, counts: Sequence[int] | NDArray[np.int64]) -> None:
+    def expect(self, items: int) -> None:
+        """Plan the open segment for ``items`` items that another machine will count at once: more edges, one segment.
+
+        Items that are in the open segment already close it as it is.
+        """
+        if not positive("items", items) < MOST_ITEMS:
+            raise ParameterError(f"items must be less than 2^53; {items} is not.")
+        with self._alone():
+            self._settle()
+            if self._filled:
+                self._close(self._counts)
+            machine = copy.deepcopy(self._machine)
+            machine.expect(math.ceil(items))
+            self._machine, self._counts = machine, self._empty_counts(machine)
+
+    def absorb(self, counts: Sequence[int] | NDArray[np.int64], *, missing: int = 0, whole: bool = True) -> None:
         """Take in the counts of other machines' items between ``edges``, as one whole segment.
 
         Counts of the same edges from several machines may be added up before. They are raw: noise is added here. Items
-        of this estimator's own open segment are counted in with them.
+        of this estimator's own open segment are counted in with them. ``missing`` items lie in no bin. With
+        ``whole=False`` the segment stays open until it has its length.
         """
         added = np.asarray(counts)
         with self._alone():
             self._settle()
             if added.shape != (self._machine.edges.size + 1,) or added.dtype.kind not in "iu":
                 raise ItemError(f"counts must be {self._machine.edges.size + 1} integers: one per bin of the edges.")
-            if (added < 0).any() or not 0 < sum(added.tolist()) < MOST_ITEMS:
+            number = sum(added.tolist()) + missing
+            if (added < 0).any() or missing < 0 or not 0 < number < MOST_ITEMS:
                 raise ItemError("counts must be of at least one item and at most 2^53, and none below 0.")
+            if missing and self._nan_policy == "raise":
+                raise ItemError('The items have NaN or nulls; clean the data, or use nan_policy="omit".')
             counts = self._counts.copy()
             counts[:-1] += added.astype(np.int64)
-            self._close(counts)
+            counts[-1] += missing
+            if whole or self._filled + number >= self._machine.segment_length:
+                self._close(counts)
+            else:
+                self._counts, self._filled = counts, self._filled + number
 
     def release(self, *, close: bool = False) -> SegmentRelease:
         """What the completed segments have taught: public already, so it costs nothing to show again.

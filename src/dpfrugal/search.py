@@ -6,11 +6,13 @@ from what is left. Worked number: at q = 0.5 and ε = 1, locating takes 300 to 8
 3,000 where the data lie 1e9 of their widths away from the start; at q = 0.99, about 16,000.
 """
 
+import copy
 import math
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
 
+from dpfrugal.conclude import Conclude
 from dpfrugal.evidence import Agreement, Target
 from dpfrugal.locate import HUGE, Locate
 from dpfrugal.noisy_cdf import NoisyCdf
@@ -48,7 +50,7 @@ class Atom:
         return self.below <= slack and self.upto >= -slack
 
 
-STAGES: tuple[type[Locate | Refine | Atom], ...] = (Locate, Refine, Atom)
+STAGES: tuple[type[Locate | Refine | Atom | Conclude], ...] = (Locate, Refine, Atom, Conclude)
 
 
 @dataclass
@@ -62,7 +64,17 @@ class Search:
     travelled: tuple[float, float] = (math.inf, -math.inf)  # where the estimate has been while segments disagreed
 
     def __post_init__(self) -> None:
-        self.stage: Locate | Refine | Atom = Locate(self.target, self.start, self.start)
+        self.stage: Locate | Refine | Atom | Conclude = Locate(self.target, self.start, self.start)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Search":
+        """A twin that learns on its own. Only what is changed in place is copied: it is done for every batch."""
+        twin = copy.copy(self)
+        twin.agreement, twin.stage = copy.copy(self.agreement), copy.copy(self.stage)
+        if isinstance(twin.stage, Conclude):
+            twin.stage = copy.deepcopy(twin.stage)
+        elif not isinstance(twin.stage, Atom):
+            twin.stage.evidence = copy.copy(twin.stage.evidence)
+        return twin
 
     def to_state(self) -> dict[str, Any]:
         """For a checkpoint: all that was learned."""
@@ -104,6 +116,15 @@ class Search:
             else:
                 self.agreement.note(0.0)
             return
+        if isinstance(stage, Conclude):
+            stage.refine.evidence.fade(kept)
+            stage.absorb(cdf, self.agreement)
+            if stage.atom is not None:
+                self.agreement.explained()
+                self.stage = Atom(self.target, stage.atom)
+            else:
+                self.stage = Locate(self.target, self.start, self.estimate) if stage.lost else stage.refine
+            return
         if kept < 1.0:
             stage.evidence.fade(kept)
         stage.absorb(cdf, self.agreement)
@@ -122,10 +143,17 @@ class Search:
                 self.stage.evidence.add(stage.estimate, 0.0, stage.evidence.weight)
                 self.stage.gathered_over = high - low
 
+    def expect(self, items: int, bins: int) -> None:
+        """Cut the window into so many bins for one long segment, if there is a window."""
+        stage = self.stage.refine if isinstance(self.stage, Conclude) else self.stage
+        if isinstance(stage, Refine):
+            self.stage = Conclude(stage, items, bins)
+
     @property
     def estimate(self) -> float:
         """The quantile, as far as it is known."""
-        return self.stage.number if isinstance(self.stage, Refine) else self.stage.estimate
+        stage = self.stage.refine if isinstance(self.stage, Conclude) else self.stage
+        return stage.number if isinstance(stage, Refine) else stage.estimate
 
     @property
     def locating(self) -> bool:
@@ -135,6 +163,7 @@ class Search:
     def interval(self, confidence: float) -> tuple[float, float]:
         """Bounds that hold the true quantile with probability ``confidence``."""
         certainty = NormalDist().inv_cdf((1 + confidence) / 2) * self.agreement.widening
-        low, high = (self.estimate, self.estimate) if isinstance(self.stage, Atom) else self.stage.interval(certainty)
+        stage = self.stage.refine if isinstance(self.stage, Conclude) else self.stage
+        low, high = (self.estimate, self.estimate) if isinstance(stage, Atom) else stage.interval(certainty)
         low, high = min(low, self.estimate), max(high, self.estimate)
         return (low, high) if self.agreement.stable else (min(low, self.travelled[0]), max(high, self.travelled[1]))

@@ -1,0 +1,92 @@
+"""DuckDB: private quantiles of a relation, counted by DuckDB.
+
+>>> import duckdb, dpfrugal as dpf
+>>> from dpfrugal.engines import duckdb as dpd
+>>> table = duckdb.sql("SELECT range % 1000 AS ms FROM range(400_000)")
+>>> r = dpd.private_quantiles(table, "ms", 0.5, dpf.PureDP(epsilon=1.0))
+>>> abs(r.value - 500) < 30
+True
+"""
+
+import secrets
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal.counting import limits_of
+from dpfrugal.engines import two_scans
+from dpfrugal.engines.two_scans import Counts, Options, Sample
+from dpfrugal.errors import TableError
+from dpfrugal.guarantees import Guarantee
+from dpfrugal.release import SegmentRelease
+
+INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+FLOATS = ("FLOAT", "DOUBLE", "DECIMAL", "HUGEINT", "UBIGINT")  # as DOUBLE
+
+
+def private_quantiles(
+    table: Any, column: str, quantiles: float | Sequence[float], guarantee: Guarantee, **options: Unpack[Options]
+) -> SegmentRelease:
+    """Private quantiles of one column of a DuckDB relation; the options are those of ``PrivateQuantile``."""
+    return two_scans.private_quantiles(_Rows(table, column), quantiles, guarantee, options)
+
+
+def counts(table: Any, column: str, edges: NDArray[np.float64]) -> Counts:
+    """How many items of the column lie between the edges."""
+    return _Rows(table, column).counts(edges)
+
+
+class _Rows:
+    """A column, and which of its rows are sampled: those whose position hashes below a cut."""
+
+    def __init__(self, table: Any, column: str) -> None:
+        kinds = dict(zip(table.columns, map(str, table.types), strict=True))
+        if column not in kinds:
+            raise TableError(f"There is no column {column!r}; there are {', '.join(map(repr, kinds))}.")
+        kind = kinds[column].split("(")[0]
+        if kind not in INTEGERS + FLOATS:
+            raise TableError(f"The column {column!r} must hold numbers; it holds {kind}.")
+        self._integers = kind in INTEGERS
+        name = '"' + column.replace('"', '""') + '"'
+        item = f"CAST({name} AS {'BIGINT' if self._integers else 'DOUBLE'})"
+        self._missing = "item IS NULL" + ("" if self._integers else " OR isnan(item)")
+        self._items = table.project(f"{item} AS item")
+        salt = secrets.randbits(62)
+        self._numbered = self._items.project(f"item, hash(row_number() OVER (), {salt}::BIGINT) AS place")
+        self._share, self._kept = 0.0, "false"
+
+    def sample(self, wanted: int) -> Sample:
+        rows = self._items.aggregate("count(*)").fetchall()[0][0]
+        cut = min(2**64 - 1, int(2**64 * wanted / max(rows, 1)))
+        self._kept = f"place <= {cut}::UBIGINT"
+        kept = self._numbered.filter(self._kept)
+        found = kept.project("item, place, hash(place, item) AS mark").order("place").to_arrow_table()
+        marks = found.column("mark").to_numpy()
+        mark = int(np.bitwise_xor.reduce(marks)) if marks.size else 0
+        return Sample(found.column("item"), found.num_rows, rows, mark)
+
+    def rest(self, edges: NDArray[np.float64]) -> Counts:
+        return self._counted(self._numbered.project(f"item, {self._kept} AS kept, hash(place, item) AS mark"), edges)
+
+    def counts(self, edges: NDArray[np.float64]) -> Counts:
+        return self._counted(self._items.project("item, false AS kept, 0::UBIGINT AS mark"), edges)
+
+    def _counted(self, table: Any, edges: NDArray[np.float64]) -> Counts:
+        """One scan: each row's bin by a tree of comparisons, and the rows of each bin."""
+        limits = limits_of(edges, np.dtype(np.int64 if self._integers else np.float64)).tolist()
+        least = int(np.count_nonzero(edges <= -(2.0**63))) if self._integers else 0  # no integer lies below these
+        kind = "BIGINT" if self._integers else "DOUBLE"
+
+        def tree(first: int, last: int) -> str:
+            if first == last:
+                return str(first)
+            k = (first + last) // 2
+            return f"CASE WHEN item <= '{limits[k]!r}'::{kind} THEN {tree(first, k)} ELSE {tree(k + 1, last)} END"
+
+        place = f"CASE WHEN kept THEN -2 WHEN {self._missing} THEN -1 ELSE {tree(least, len(limits))} END"
+        found = table.project(f"{place} AS bin, mark").aggregate("bin, count(*), bit_xor(mark)", "bin").fetchall()
+        number, marks = {row[0]: row[1] for row in found}, {row[0]: row[2] for row in found}
+        bins = np.array([number.get(k, 0) for k in range(len(limits) + 1)], dtype=np.int64)
+        return Counts(bins, number.get(-1, 0), marks.get(-2, 0))

@@ -1,0 +1,84 @@
+"""Polars: private quantiles of a DataFrame or LazyFrame, counted by Polars; a LazyFrame is streamed, never held.
+
+>>> import polars as pl, dpfrugal as dpf
+>>> from dpfrugal.engines import polars as dpp
+>>> table = pl.LazyFrame({"ms": range(400_000)}).select(pl.col("ms") % 1000)
+>>> r = dpp.private_quantiles(table, "ms", 0.5, dpf.PureDP(epsilon=1.0))
+>>> abs(r.value - 500) < 30
+True
+"""
+
+import secrets
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpfrugal.counting import limits_of
+from dpfrugal.engines import two_scans
+from dpfrugal.engines.two_scans import Counts, Options, Sample
+from dpfrugal.errors import TableError
+from dpfrugal.guarantees import Guarantee
+from dpfrugal.release import SegmentRelease
+
+KEPT, MISSING = -2, -1  # bins of rows that are sampled, and of items that are missing
+
+
+def private_quantiles(
+    table: Any, column: str, quantiles: float | Sequence[float], guarantee: Guarantee, **options: Unpack[Options]
+) -> SegmentRelease:
+    """Private quantiles of one column of a Polars frame; the options are those of ``PrivateQuantile``."""
+    return two_scans.private_quantiles(_Rows(table, column), quantiles, guarantee, options)
+
+
+def counts(table: Any, column: str, edges: NDArray[np.float64]) -> Counts:
+    """How many items of the column lie between the edges."""
+    return _Rows(table, column).counts(edges)
+
+
+class _Rows:
+    """A column, and which of its rows are sampled: those whose position hashes below a cut."""
+
+    def __init__(self, table: Any, column: str) -> None:
+        kinds = table.lazy().collect_schema()
+        if column not in kinds:
+            raise TableError(f"There is no column {column!r}; there are {', '.join(map(repr, kinds))}.")
+        kind = kinds[column]
+        if not kind.is_numeric():
+            raise TableError(f"The column {column!r} must hold numbers; it holds {kind}.")
+        self._integers = kind.is_integer() and kind not in (pl.UInt64, pl.Int128, pl.UInt128)
+        item = pl.col(column).cast(pl.Int64 if self._integers else pl.Float64).alias("item")
+        salt = secrets.randbits(62)
+        self._items = table.lazy().select(item)
+        self._numbered = self._items.with_row_index("row").with_columns(place=pl.col("row").hash(salt))
+        self._numbered = self._numbered.with_columns(mark=pl.struct("row", "item").hash(salt))
+        self._kept = pl.lit(value=False)
+
+    def sample(self, wanted: int) -> Sample:
+        rows = int(self._items.select(pl.len()).collect(engine="streaming").item())
+        self._kept = pl.col("place") <= pl.lit(min(2**64 - 1, int(2**64 * wanted / max(rows, 1))), dtype=pl.UInt64)
+        found = self._numbered.filter(self._kept).collect(engine="streaming").sort("place", "row")
+        mark = int(np.bitwise_xor.reduce(found["mark"].to_numpy())) if found.height else 0
+        return Sample(found["item"], found.height, rows, mark)
+
+    def rest(self, edges: NDArray[np.float64]) -> Counts:
+        return self._counted(self._numbered.with_columns(kept=self._kept), edges)
+
+    def counts(self, edges: NDArray[np.float64]) -> Counts:
+        return self._counted(self._items.with_columns(kept=False, mark=pl.lit(0, dtype=pl.UInt64)), edges)
+
+    def _counted(self, table: Any, edges: NDArray[np.float64]) -> Counts:
+        """One scan: each row's bin by a binary search among the limits, and the rows of each bin."""
+        limits = limits_of(edges, np.dtype(np.int64 if self._integers else np.float64))
+        least = int(np.count_nonzero(edges <= -(2.0**63))) if self._integers else 0  # no integer lies below these
+        item, limit = pl.col("item"), pl.lit(pl.Series(limits[least:]))
+        missing = item.is_null() if self._integers else item.is_null() | item.is_nan()
+        place = limit.search_sorted(item, side="left").cast(pl.Int64) + least if limits[least:].size else pl.lit(least)
+        place = pl.when("kept").then(KEPT).when(missing).then(MISSING).otherwise(place)
+        found = table.select(place.alias("bin"), "mark").group_by("bin")
+        rows = found.agg(pl.len(), pl.col("mark").bitwise_xor()).collect(engine="streaming").rows()
+        number, marks = {row[0]: row[1] for row in rows}, {row[0]: row[2] for row in rows}
+        bins = np.array([number.get(k, 0) for k in range(limits.size + 1)], dtype=np.int64)
+        return Counts(bins, number.get(MISSING, 0), marks.get(KEPT, 0))

@@ -1,0 +1,75 @@
+"""Files of a stream's checkpoint, on whatever file system Spark keeps it: one record per micro-batch.
+
+A record is written beside its place and renamed into it, so it is there as a whole or not at all. Its number is the
+batch's; the newest counts. The record is raw private state, guarded like the checkpoint it lies in.
+"""
+
+import hashlib
+import json
+from typing import Any, Final
+
+from dpfrugal.errors import ParameterError, PrivacyError, TableError
+
+FORMAT: Final = 1
+FOLDER: Final = "dpfrugal-raw-state"
+KEPT_RECORDS: Final = 2
+
+
+class Records:
+    """The records of one query."""
+
+    def __init__(self, spark: Any, checkpoint: str, query: dict[str, Any]) -> None:
+        if not isinstance(checkpoint, str) or not checkpoint:
+            raise ParameterError("checkpoint must be the path of a folder: without one, a restart would count again.")
+        self._jvm = spark._jvm
+        self._folder = self._jvm.org.apache.hadoop.fs.Path(checkpoint, FOLDER)
+        self._files = self._folder.getFileSystem(spark._jsc.hadoopConfiguration())
+        self._query = json.loads(json.dumps(query))
+
+    def newest(self) -> tuple[int, dict[str, Any]] | None:
+        """The newest record and its batch, if this query wrote it; None where there is none."""
+        numbers = self._numbers()
+        if not numbers:
+            return None
+        stream = self._files.open(self._path(str(numbers[-1])))
+        try:
+            text = bytes(stream.readAllBytes()).decode("utf-8", errors="replace")
+        finally:
+            stream.close()
+        digest, _, body = text.partition("\n")
+        if hashlib.sha256(body.encode("utf-8")).hexdigest() != digest:
+            raise TableError(f"The checkpoint {self._folder.getParent()} is damaged.")
+        record: dict[str, Any] = json.loads(body)
+        for name, given in ({"format": FORMAT} | self._query).items():
+            if (had := record.get("query", {}).get(name, record.get(name))) != given:
+                raise ParameterError(
+                    f"The checkpoint {self._folder.getParent()} belongs to another query: its {name} is {had}, "
+                    f"not {given}. Use a new folder."
+                )
+        return numbers[-1], record["state"]
+
+    def write(self, batch: int, state: dict[str, Any]) -> None:
+        """Keep a record, once; older ones than the last two go."""
+        numbers = self._numbers()
+        if numbers and numbers[-1] >= batch:
+            raise PrivacyError(f"Batch {batch} has a record already; nothing was written.")
+        body = json.dumps({"format": FORMAT, "query": self._query, "state": state})
+        text = f"{hashlib.sha256(body.encode('utf-8')).hexdigest()}\n{body}"
+        draft = self._path(f"draft-{batch}")
+        stream = self._files.create(draft, True)
+        stream.write(bytearray(text.encode("utf-8")))
+        stream.hsync()
+        stream.close()
+        if not self._files.rename(draft, self._path(str(batch))):
+            raise TableError(f"The checkpoint {self._folder.getParent()} could not be written.")
+        for number in numbers[: 1 - KEPT_RECORDS]:
+            self._files.delete(self._path(str(number)), False)
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self._folder, name)
+
+    def _numbers(self) -> list[int]:
+        if not self._files.exists(self._folder):
+            return []
+        names = (status.getPath().getName() for status in self._files.listStatus(self._folder))
+        return sorted(int(name) for name in names if name.isdigit())

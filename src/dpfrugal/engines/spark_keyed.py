@@ -1,0 +1,210 @@
+"""Quantiles per key of a Spark table: the walk runs beside the data, the noise is drawn on the driver, once.
+
+Spark sends all rows of a key to one task, where the compiled walk reads them as Arrow; one integer per key and quantile
+comes back. Whatever task Spark runs twice, the driver takes one result of each and releases once; the DataFrame
+that it returns holds released values, and computing it again draws nothing (docs/proofs.md, Theorem 13).
+"""
+
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import functions as F  # noqa: N812
+
+from dpfrugal import coins
+from dpfrugal.engines.spark_columns import checked_frame, field, item, reference
+from dpfrugal.engines.spark_keys import RESULT, bounded, coded, declared_keys, partitioned
+from dpfrugal.errors import ItemError, ParameterError, TableError
+from dpfrugal.frugal import NanPolicy
+from dpfrugal.guarantees import ApproxDP, Guarantee
+from dpfrugal.key_index import NullKeys
+from dpfrugal.keyed import KeyedDPFrugal1U
+from dpfrugal.ledger import Ledger
+from dpfrugal.scattered import Walker
+
+log = logging.getLogger(__name__)
+
+
+class KeyedOptions(TypedDict, total=False):
+    """What ``KeyedDPFrugal1U`` takes besides the quantiles, the guarantee and the keys."""
+
+    decimals: int
+    start: float | Sequence[float]
+    max_items_per_person: int
+    max_keys_per_person: int | None
+    adaptive_steps: bool
+    nan_policy: NanPolicy
+    null_keys: NullKeys
+    max_keys: int
+    coin_seed: int | None
+    ledger: Ledger | None
+    dataset: str | None
+
+
+def quantiles_by(
+    df: Any,
+    column: str,
+    *,
+    by: str,
+    quantiles: float | Sequence[float],
+    guarantee: Guarantee,
+    keys: Any = None,
+    discover_keys: ApproxDP | None = None,
+    order_by: str | None = None,
+    person: str | None = None,
+    partitions: int | None = None,
+    **options: Unpack[KeyedOptions],
+) -> Any:
+    """Private quantiles of ``column`` for every key of ``by``: a DataFrame of key, quantile, value and α.
+
+    ``keys`` are declared as a DataFrame, an array or a list; or ``discover_keys`` says what finding them may cost. The
+    rows of a key are walked in the order of ``order_by`` where it is given; the guarantee needs no order. With
+    ``person``, rows beyond a person's bounds are set aside. The other options are those of ``KeyedDPFrugal1U``.
+    """
+    item(checked_frame(df, streaming=False), column)
+    field(df, by)
+    if discover_keys is not None and person is not None:
+        raise ParameterError("person needs declared keys: rows are bounded per key before keys are counted.")
+    estimator = KeyedDPFrugal1U(
+        quantiles, guarantee, keys=declared_keys(keys, by), discover_keys=discover_keys, **options
+    )
+    if discover_keys is not None:
+        _count_keys(estimator, df, by)
+    walk = Walk(estimator, column, by, order_by, person, partitions)
+    found = walk.collected(df)
+    if not found.rows:
+        raise ItemError("There is nothing to release: the table has no rows.")
+    take(estimator, found)
+    return released_frame(df.sparkSession, by, estimator.release())
+
+
+def released_frame(spark: Any, by: str, table: Any) -> Any:
+    """A table of released values as a DataFrame, its keys under their own name."""
+    import pyarrow as pa
+
+    keys = table.column("key")
+    if pa.types.is_large_string(keys.type) or pa.types.is_large_binary(keys.type):
+        keys = keys.cast(pa.string() if pa.types.is_large_string(keys.type) else pa.binary())
+    names = [by if by not in table.column_names else "key", *table.column_names[1:]]
+    return spark.createDataFrame(pa.table([keys, *table.columns[1:]], names=names))
+
+
+class Found:
+    """What the tasks have brought: estimates by key, and how many rows there were."""
+
+    def __init__(self, table: Any) -> None:
+        codes = table.column("code").to_numpy()
+        points = table.column("points").combine_chunks()
+        seen = table.column("seen").combine_chunks().flatten().to_numpy().reshape(-1, 4).sum(axis=0)
+        self.rows, self.missing, self.null_keys, self.set_aside = (int(count) for count in seen)
+        own = codes >= 0
+        self.codes: NDArray[np.int32] = codes[own]
+        self.points: NDArray[np.int64] = points.flatten().to_numpy().reshape(codes.size, -1)[own]
+
+
+class Walk:
+    """The walk of one estimator through the rows of DataFrames."""
+
+    def __init__(
+        self,
+        estimator: KeyedDPFrugal1U,
+        column: str,
+        by: str,
+        order_by: str | None,
+        person: str | None,
+        partitions: int | None,
+    ) -> None:
+        self._estimator, self._column, self._by = estimator, column, by
+        self._order_by, self._person, self._partitions = order_by, person, partitions
+
+    def frame(self, df: Any, state: Any = None, turn: int = 0) -> Any:
+        """The estimates after the rows, as a DataFrame that has not run; ``state`` are those before, if not public.
+
+        Positions start anew with every DataFrame, so each ``turn`` has a generator of coins of its own.
+        """
+        estimator = self._estimator
+        rows = coded(df, self._column, self._by, estimator._index.keys, self._order_by, self._person)
+        if self._person is not None:
+            rows = bounded(rows, estimator._max_items_per_person, estimator._max_keys_per_person)
+        if state is not None:
+            rows = _behind(state, rows)
+        own = estimator._state
+        walker = Walker(
+            own.path.quantiles,
+            own.path.grid.decimals,
+            coins.mix64((own.path.key + turn) & coins.WORD_MASK) if turn else own.path.key,
+            own.estimates,  # the driver holds those of the last release only
+            own.steps if own.widest > 1 else None,
+        )
+        return partitioned(rows, self._partitions).mapInArrow(walker, RESULT)
+
+    def collected(self, df: Any) -> Found:
+        """The estimates, fetched once; what the policies refuse is refused here, before anything has changed."""
+        return self.checked(Found(run(self.frame(df).toArrow)))
+
+    def checked(self, found: Found) -> Found:
+        """What was found, unless a policy refuses it."""
+        if found.null_keys and self._estimator._null_keys == "raise":
+            raise ItemError('There are null keys; clean the data, or use null_keys="drop".')
+        if found.missing and self._estimator._nan_policy == "raise":
+            raise ItemError('There are NaN or null items; clean the data, or use nan_policy="omit".')
+        if found.set_aside:
+            log.info("%d rows were more than their person may have, and were set aside.", found.set_aside)
+        return found
+
+
+def take(estimator: KeyedDPFrugal1U, found: Found) -> None:
+    """Put what was found into the estimator."""
+    estimates = estimator._state.estimates.copy()
+    estimates[found.codes] = found.points
+    clock = np.array([estimator.items + found.rows], dtype=np.int64)
+    estimator._state = replace(estimator._state, estimates=estimates, clock=clock)
+
+
+def run(action: Any) -> Any:
+    """What an action gives; an executor that lacks a module is reported in a sentence."""
+    from pyspark.errors import PythonException
+
+    lacking = None
+    try:
+        return action()
+    except PythonException as error:
+        lacking = re.search(r"ModuleNotFoundError: No module named '(\w+)", str(error))
+        if lacking is None:
+            raise
+    raise TableError(
+        f"An executor has no module {lacking[1]}: install dpfrugal[spark] and what your own functions need on every "
+        "executor, or ship an environment with spark.archives."
+    )
+
+
+def _behind(state: Any, rows: Any) -> Any:
+    """Rows after the state of their keys: ``turn`` sorts it first."""
+    last = F.col("order") if "order" in rows.columns else F.col("row")
+    rows = rows.withColumn("order", F.struct(F.lit(1).alias("turn"), last.alias("at")))
+    rows = rows.withColumn("points", F.lit(None).cast("array<bigint>"))
+    at = F.lit(None).cast(rows.schema["order"].dataType["at"].dataType)
+    before = state.where(F.col("code") >= 0).select(
+        "code",
+        F.lit(None).cast(rows.schema["item"].dataType).alias("item"),
+        F.lit(0).cast("bigint").alias("row"),
+        F.struct(F.lit(0).alias("turn"), at.alias("at")).alias("order"),
+        "points",
+    )
+    return rows.unionByName(before)
+
+
+def _count_keys(estimator: KeyedDPFrugal1U, df: Any, by: str) -> None:
+    """Make all keys that occur known to the estimator, with their rows: it decides which may be shown."""
+    discovery = estimator._discovery
+    if discovery is None:
+        return
+    counts = df.where(reference(by).isNotNull()).groupBy(reference(by).alias("key")).count().toArrow()
+    codes = estimator._index.codes(counts.column("key"))
+    discovery.count(codes)
+    discovery._counts[codes] = counts.column("count").to_numpy()
+    estimator._state = estimator._state.with_room(estimator._index.size, estimator._first_start)

@@ -1,0 +1,87 @@
+"""Keys of a Spark table: which code each row's key has, and which rows of a person count.
+
+The declared keys are numbered on the driver and joined to the rows by Spark. A row keeps its position, for its coin.
+"""
+
+import secrets
+from typing import Any
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from dpfrugal.engines.spark_columns import INTEGERS, field, item, reference
+from dpfrugal.errors import ParameterError, ParameterTypeError
+from dpfrugal.scattered import NULL_KEY, SET_ASIDE, UNDECLARED
+
+
+def declared_keys(keys: Any, by: str) -> Any:
+    """The caller's keys as whatever ``KeyedDPFrugal1U`` takes: a DataFrame's are fetched."""
+    if hasattr(keys, "isStreaming"):
+        if keys.isStreaming:
+            raise ParameterTypeError("keys must not be a streaming DataFrame: keys are declared once.")
+        name = by if by in keys.columns else keys.columns[0]
+        return keys.select(reference(name)).toArrow().column(0)
+    return keys
+
+
+def key_frame(df: Any, by: str, keys: Any) -> Any:
+    """The keys with their codes, as a DataFrame of columns ``key`` and ``code``."""
+    import pyarrow as pa
+
+    if pa.types.is_large_string(keys.type) or pa.types.is_large_binary(keys.type):
+        keys = keys.cast(pa.string() if pa.types.is_large_string(keys.type) else pa.binary())
+    codes = pa.array(range(len(keys)), type=pa.int32())
+    frame = df.sparkSession.createDataFrame(pa.table({"key": keys, "code": codes}))
+    had, given = field(df, by).dataType, frame.schema["key"].dataType
+    if not (had == given or (isinstance(had, INTEGERS) and isinstance(given, INTEGERS))):
+        raise ParameterTypeError(
+            f"The key column {by!r} holds {had.simpleString()}; it cannot be compared with declared keys of type "
+            f"{given.simpleString()}."
+        )
+    return frame
+
+
+def coded(df: Any, column: str, by: str, keys: Any, order_by: str | None, person: str | None) -> Any:
+    """Rows of code, item, row and, where asked for, order and person."""
+    number, _ = item(df, column)
+    extra = [] if order_by is None else [reference(field(df, order_by).name).alias("order")]
+    extra += [] if person is None else [reference(field(df, person).name).alias("person")]
+    rows = df.select(
+        reference(by).alias("key"), number.alias("item"), F.monotonically_increasing_id().alias("row"), *extra
+    )
+    found = rows.join(F.broadcast(key_frame(df, by, keys)), "key", "left")
+    none = F.when(F.col("key").isNull(), F.lit(NULL_KEY)).otherwise(F.lit(UNDECLARED))
+    return found.withColumn("code", F.coalesce("code", none).cast("int")).drop("key")
+
+
+def bounded(rows: Any, max_items: int, max_keys: int | None) -> Any:
+    """Rows beyond what their person may have get a code that moves nothing; which they are, chance decides."""
+    salt = F.lit(secrets.randbits(62))
+    counted = F.col("code") >= 0
+    own = Window.partitionBy("person", counted)
+    if max_keys is None:
+        spare = F.row_number().over(own.orderBy(F.xxhash64("row", salt))) > max_items
+    else:
+        each = Window.partitionBy("person", "code").orderBy(F.xxhash64("row", salt))
+        spare = F.row_number().over(each) > max_items
+        spare |= F.dense_rank().over(own.orderBy(F.xxhash64("code", "person", salt), "code")) > max_keys
+    return rows.withColumn("code", F.when(counted & spare, F.lit(SET_ASIDE)).otherwise(F.col("code"))).drop("person")
+
+
+def partitioned(rows: Any, partitions: int | None) -> Any:
+    """All rows of a key in one partition; rows that move nothing are spread by their position."""
+    where = F.when(F.col("code") >= 0, F.col("code").cast("bigint")).otherwise(F.col("row"))
+    if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1):
+        raise ParameterError(f"partitions must be a whole number above 0; {partitions} is not.")
+    shuffled = rows.repartition(partitions, where) if partitions else rows.repartition(where)
+    return shuffled.sortWithinPartitions("order").drop("order") if "order" in rows.columns else shuffled
+
+
+RESULT = T.StructType(
+    [
+        T.StructField("code", T.IntegerType()),
+        T.StructField("points", T.ArrayType(T.LongType())),
+        T.StructField("seen", T.ArrayType(T.LongType())),
+    ]
+)

@@ -1,0 +1,94 @@
+"""Global quantiles of a Spark stream: a micro-batch is counted by Spark and is, or joins, a segment.
+
+A batch's state is on disk before its release leaves: one record per batch, written once. A batch that Spark replays
+after a crash is not counted again, and what the sink gets for it is the release that was recorded. So no two releases
+with different noise show the same items (docs/proofs.md, Theorem 13).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Unpack
+
+from dpfrugal.account import Account
+from dpfrugal.checkpoint import Contents
+from dpfrugal.engines.spark_batch import counts
+from dpfrugal.engines.spark_columns import checked_frame, item
+from dpfrugal.engines.spark_files import Records
+from dpfrugal.engines.two_scans import Options
+from dpfrugal.errors import ParameterTypeError, PrivacyError
+from dpfrugal.guarantees import Guarantee
+from dpfrugal.ledger import Ledger
+from dpfrugal.quantile import PrivateQuantile
+from dpfrugal.release import SegmentRelease
+
+Sink = Callable[[SegmentRelease, int], None]
+
+
+def stream_private_quantiles(
+    df: Any,
+    column: str,
+    quantiles: float | Sequence[float],
+    guarantee: Guarantee,
+    *,
+    checkpoint: str,
+    sink: Sink,
+    trigger: dict[str, Any] | None = None,
+    half_life: float | None = None,
+    **options: Unpack[Options],
+) -> Any:
+    """Start a StreamingQuery that calls ``sink(release, batch_id)`` after every micro-batch, once there is a release.
+
+    ``checkpoint`` is Spark's checkpoint folder; it holds raw state besides. After a restart the sink may be called
+    again for the last batch, with the same release: write by ``batch_id``. ``trigger`` is Spark's, such as
+    ``{"processingTime": "10 seconds"}``.
+    """
+    item(checked_frame(df, streaming=True), column)
+    if not callable(sink):
+        raise ParameterTypeError(f"sink must be a function of a release and a batch id, not {type(sink).__name__}.")
+    estimator = PrivateQuantile(quantiles, guarantee, half_life=half_life, **options)
+    query = {"kind": "private_quantiles", "column": column, "parameters": estimator._contents().parameters}
+    records = Records(df.sparkSession, checkpoint, query)
+    segments = Segments(estimator, column, records, sink, options.get("ledger"))
+    writer = df.writeStream.foreachBatch(segments.take).option("checkpointLocation", checkpoint)
+    return (writer.trigger(**trigger) if trigger else writer).start()
+
+
+class Segments:
+    """What becomes of each micro-batch."""
+
+    def __init__(
+        self, estimator: PrivateQuantile, column: str, records: Records, sink: Sink, ledger: Ledger | None = None
+    ) -> None:
+        self._estimator, self._column, self._records, self._sink = estimator, column, records, sink
+        self._batch = -1
+        if (newest := records.newest()) is not None:
+            self._batch, record = newest
+            contents = Contents(type(estimator).__name__, estimator._contents().parameters, record["state"])
+            self._estimator = PrivateQuantile._of_contents(contents)
+            self._estimator._account = goes_on(record["account"], ledger)
+            if self._estimator._account.stale:
+                self._estimator._forget()
+
+    def take(self, batch: Any, batch_id: int) -> None:
+        """Count a batch and record it, then release; or, where it is recorded already, release the same again."""
+        if batch_id < self._batch:
+            raise PrivacyError(f"Batch {batch_id} came after batch {self._batch}; its items may be counted already.")
+        if batch_id > self._batch:
+            found = counts(batch, self._column, self._estimator.edges)
+            if found.bins.sum() + found.missing:
+                self._estimator.absorb(found.bins, missing=found.missing, whole=False)
+            state, account = self._estimator._contents().state, self._estimator._account.to_record()
+            self._records.write(batch_id, {"state": state, "account": account})
+            self._batch = batch_id
+        if self._estimator._machine.items:  # a segment is complete: nothing is drawn for this release
+            self._sink(self._estimator.release(), batch_id)
+
+
+def goes_on(record: dict[str, Any], ledger: Ledger | None) -> Account:
+    """The account of a stream that is started again.
+
+    A driver that dies after the ledger has moved and before the batch has a record has shown nothing. The ledger cannot
+    know that: what waited in the open segment is forgotten then, and the batch is counted anew.
+    """
+    account = Account.of_record(record, ledger)
+    account.prove_fresh(accept_replay_risk=ledger is None, forget_if_stale=True)
+    return account

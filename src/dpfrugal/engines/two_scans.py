@@ -1,0 +1,85 @@
+"""Private quantiles of a table in two scans: a sample finds the place, the rest is counted around it at once.
+
+The first scan fetches a small sample of the rows, chosen and ordered by a hash of their positions, never by what they
+hold. It goes through ``PrivateQuantile`` segment by segment. The second scan counts all other rows between edges that
+the sample's noisy counts have chosen, as one more segment. So every row is in one segment (docs/proofs.md, Theorem 13).
+
+A row that changed its position between the scans could be counted twice. Both scans therefore take a fingerprint of
+the sampled rows with their positions; where the two differ, nothing is released.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal.errors import ItemError, PrivacyError
+from dpfrugal.frugal import NanPolicy
+from dpfrugal.guarantees import Guarantee
+from dpfrugal.ledger import Ledger
+from dpfrugal.quantile import PrivateQuantile
+from dpfrugal.release import SegmentRelease
+
+SAMPLE: Final = 1 << 17
+
+
+class Options(TypedDict, total=False):
+    """What ``PrivateQuantile`` takes besides the quantiles and the guarantee."""
+
+    max_items_per_person: int
+    start: float
+    nan_policy: NanPolicy
+    ledger: Ledger | None
+    dataset: str | None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some rows' items in an order that no item has a part in; and the public facts about them."""
+
+    items: Any  # whatever ``update_many`` takes
+    size: int
+    rows: int  # about how many rows there are in all
+    fingerprint: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many items lie between the edges, how many are missing, and the fingerprint of the rows left out."""
+
+    bins: NDArray[np.int64]
+    missing: int
+    fingerprint: int = 0
+
+
+class Rows(Protocol):
+    """A column of a table, as an engine sees it."""
+
+    def sample(self, wanted: int) -> Sample:
+        """About so many rows, in one scan; all of them where there are no more."""
+
+    def rest(self, edges: NDArray[np.float64]) -> Counts:
+        """The counts of all rows that are not in the sample, in one scan."""
+
+
+def private_quantiles(
+    rows: Rows, quantiles: float | Sequence[float], guarantee: Guarantee, options: Options
+) -> SegmentRelease:
+    """A release from the whole table."""
+    estimator = PrivateQuantile(quantiles, guarantee, **options)
+    sample = rows.sample(SAMPLE)
+    if not sample.size:
+        raise ItemError("There is nothing to release: the table has no rows.")
+    estimator.update_many(sample.items)
+    estimator.expect(max(1, sample.rows - sample.size))
+    counts = rows.rest(estimator.edges)
+    if counts.fingerprint != sample.fingerprint:
+        raise PrivacyError(
+            "The rows of the table did not keep their order between two scans, so a row could have been counted "
+            "twice; nothing was released. Write the table to a file first, and give that."
+        )
+    if counts.bins.sum() + counts.missing:
+        estimator.absorb(counts.bins, missing=counts.missing)
+    return estimator.release(close=True)

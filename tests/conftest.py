@@ -1,0 +1,20 @@
+"""What holds for every test: no clock, and one Spark session for all. Where there is no Java, its tests fail."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Time is measured in benchmarks, never asserted in a test.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    from dpfrugal.engines.spark_session import local_session
+
+    session = local_session("local[2,4]", spark_sql_shuffle_partitions="2", spark_default_parallelism="2")
+    yield session
+    session.stop()

@@ -1,0 +1,124 @@
+"""One stream through numba, DuckDB, Polars and Spark: the same edges, the same counts. And each engine by itself."""
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+
+import dpfrugal as dpf
+from dpfrugal import locate_refine
+from dpfrugal.engines import duckdb as dpd
+from dpfrugal.engines import polars as dpp
+from dpfrugal.engines.two_scans import Counts, Sample, private_quantiles
+from dpfrugal.errors import ItemError, ParameterTypeError, PrivacyError, TableError
+
+GUARANTEE = dpf.PureDP(epsilon=1.0)
+
+
+def stream() -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    floats = rng.lognormal(3, 2, 6_000) * rng.choice([-1.0, 1.0], 6_000)
+    floats[::97], floats[1::89], floats[2::83], floats[3::79] = np.nan, np.inf, -np.inf, -0.0
+    integers = rng.integers(-(2**63), 2**63 - 1, 6_000)
+    integers[::3] = 2**53 + np.arange(integers[::3].size) % 5
+    return {"float": floats, "integer": integers, "place": np.arange(6_000)}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("column", ["float", "integer"])
+def test_the_same_answer_everywhere(column: str, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pandas as pd
+
+    from dpfrugal.engines import spark_batch
+
+    monkeypatch.setattr(locate_refine, "add_noise", lambda values, *_: [int(value) + 1 for value in values])
+    data = stream()
+    table, frame = duckdb.from_df(pd.DataFrame(data)), pl.DataFrame(data)
+    df = spark.createDataFrame(pd.DataFrame(data)).repartition(3).cache()
+    machines = {
+        name: dpf.PrivateQuantile([0.25, 0.9], GUARANTEE, nan_policy="omit")
+        for name in ("numba", "duckdb", "polars", "spark")
+    }
+    first, segments = 0, 0
+    while first < 6_000:
+        last = min(6_000, first + machines["numba"].segment_length)
+        edges = {name: machine.edges for name, machine in machines.items()}
+        assert all(np.array_equal(edges["numba"], other) for other in edges.values())
+        whole = (first, last)
+        counts = {
+            "duckdb": dpd.counts(table.filter(f"place >= {first} AND place < {last}"), column, edges["duckdb"]),
+            "polars": dpp.counts(
+                frame.filter(pl.col("place").is_between(*whole, closed="left")), column, edges["polars"]
+            ),
+            "spark": spark_batch.counts(df.where(f"place >= {first} AND place < {last}"), column, edges["spark"]),
+        }
+        machines["numba"].update_many(data[column][first:last])
+        for name, found in counts.items():
+            assert (
+                found.missing
+                == counts["duckdb"].missing
+                == np.isnan(data["float"][first:last]).sum() * (column == "float")
+            )
+            assert np.array_equal(found.bins, counts["duckdb"].bins), name
+            machines[name].absorb(found.bins, missing=found.missing)
+        first, segments = last, segments + 1
+    assert segments > 4
+    releases = [machine.release(close=True) for machine in machines.values()]
+    assert all(release == releases[0] for release in releases)
+    df.unpersist()
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_a_table_in_order_of_time_is_as_good_as_a_shuffled_one(engine: str) -> None:
+    # The added error has a standard deviation below 0.3 of the unit of the bound.
+    count = 600_000
+    ordered = np.arange(count, dtype=np.float64)
+    table = (
+        duckdb.from_arrow(pl.DataFrame({"x": ordered}).to_arrow())
+        if engine == "duckdb"
+        else pl.DataFrame({"x": ordered})
+    )
+    release = (dpd if engine == "duckdb" else dpp).private_quantiles(table, "x", [0.5, 0.9], GUARANTEE)
+    for q, value in zip(release.quantiles, release.values, strict=True):
+        assert abs(value / count - q) < 3 * (q * (1 - q) / count) ** 0.5
+    assert release.items == count
+    # A leg that must fail: segments that are stretches of time.
+    p = dpf.PrivateQuantile(0.5, GUARANTEE)
+    p.update_many(ordered)
+    assert abs(p.release().value / count - 0.5) > 3 * (0.25 / count) ** 0.5
+
+
+class Moved:
+    """A table whose rows change places between two scans."""
+
+    def sample(self, wanted: int) -> Sample:
+        return Sample(np.arange(1000.0), 1000, 2000, 7)
+
+    def rest(self, edges: Any) -> Counts:
+        return Counts(np.ones(edges.size + 1, dtype=np.int64), 0, 8)
+
+
+def test_rows_that_change_places_are_noticed() -> None:
+    with pytest.raises(PrivacyError, match="did not keep their order"):
+        private_quantiles(Moved(), 0.5, GUARANTEE, {})
+
+
+@pytest.mark.parametrize("engine", [dpd, dpp])
+def test_refusals(engine: Any) -> None:
+    frame = pl.DataFrame({"x": [1.0, None, 3.0], "text": ["a", "b", "c"]})
+    table, empty = frame, frame.clear()
+    if engine is dpd:
+        table, empty = duckdb.from_arrow(table.to_arrow()), duckdb.from_arrow(empty.to_arrow())
+    with pytest.raises(TableError, match="no column 'y'"):
+        engine.private_quantiles(table, "y", 0.5, GUARANTEE)
+    with pytest.raises(TableError, match="must hold numbers"):
+        engine.private_quantiles(table, "text", 0.5, GUARANTEE)
+    with pytest.raises(ItemError, match="NaN or null"):
+        engine.private_quantiles(table, "x", 0.5, GUARANTEE)
+    with pytest.raises(ItemError, match="no rows"):
+        engine.private_quantiles(empty, "x", 0.5, GUARANTEE)
+    assert engine.private_quantiles(table, "x", 0.5, GUARANTEE, nan_policy="omit").items == 3
+    with pytest.raises(ParameterTypeError, match="guarantee"):
+        engine.private_quantiles(table, "x", 0.5, 1.0)

@@ -1,0 +1,293 @@
+"""Spark: the same answers and the same guarantees, whatever Spark runs twice."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.errors import StreamingQueryException
+
+import dpfrugal as dpf
+from dpfrugal import locate_refine, noise
+from dpfrugal.engines import spark as dps
+from dpfrugal.engines import spark_batch
+from dpfrugal.engines.spark_files import FOLDER
+from dpfrugal.errors import DPFrugalError, ItemError, ParameterError, ParameterTypeError, PrivacyError, TableError
+from dpfrugal.grid import Grid
+from dpfrugal.scattered import walk_rows_plainly
+
+pytestmark = pytest.mark.spark
+GUARANTEE = dpf.PureDP(epsilon=1.0)
+MISSING_MODULE = "dpfrugal_is_not_here"
+
+
+@pytest.fixture
+def without_noise(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """No noise, and how many numbers asked for some: what is left is exact."""
+    asked: list[int] = []
+
+    def none(values: Any, *_: Any) -> Any:
+        asked.append(len(values))
+        return values if isinstance(values, np.ndarray) else [int(value) for value in values]
+
+    monkeypatch.setattr(locate_refine, "add_noise", none)
+    monkeypatch.setattr(noise, "add_noise_to_many", none)
+    return asked
+
+
+@pytest.fixture
+def ordered(spark: Any, tmp_path: Path) -> Any:
+    """A table of 16 partitions in order of time, whose items rise with it."""
+    path = str(tmp_path / "ordered")
+    spark.range(400_000, numPartitions=16).selectExpr("cast(id as double) AS x", "id AS at").write.parquet(path)
+    return spark.read.parquet(path)
+
+
+def test_a_table_in_order_of_time_is_as_good_as_a_shuffled_one(ordered: Any) -> None:
+    # The added error has a standard deviation below 0.3 of the unit of the bound. That the stretches of time which a
+    # stream would have for segments do not do is shown in test_engines.
+    release = dps.private_quantiles(ordered, "x", [0.5, 0.9], GUARANTEE)
+    for q, value in zip(release.quantiles, release.values, strict=True):
+        assert abs(value / 400_000 - q) < 3 * (q * (1 - q) / 400_000) ** 0.5
+    assert release.items == 400_000
+
+
+def test_every_row_is_in_the_sample_or_in_the_rest(ordered: Any) -> None:
+    rows = spark_batch._Rows(ordered, "x")
+    sample = rows.sample(20_000)
+    values = np.array(sample.items.to_pylist())
+    assert 15_000 < sample.size < 25_000
+    assert np.unique(values).size == sample.size
+    assert abs(np.corrcoef(values, np.arange(values.size))[0, 1]) < 0.1  # in no order of time: 12 standard deviations
+    edges = np.arange(10_000.0, 400_000.0, 40_000.0)
+    rest = rows.rest(edges)
+    inside = np.histogram(values, np.array([-1.0, *edges, 4e5]))[0]
+    whole = np.histogram(np.arange(400_000.0), np.array([-1.0, *edges, 4e5]))[0]
+    assert np.array_equal(rest.bins + inside, whole)
+    assert rest.fingerprint == sample.fingerprint != 0
+    # A leg that must fail: another order of the rows is noticed.
+    rows._rows = spark_batch._Rows(ordered.orderBy("x", ascending=False), "x")._rows
+    assert rows.rest(edges).fingerprint != sample.fingerprint
+
+
+def failing_once(batches: Iterator[Any]) -> Iterator[Any]:
+    """Passes rows on, and dies half way in every task's first attempt."""
+    from pyspark import TaskContext
+
+    for batch in batches:
+        if TaskContext.get().attemptNumber() == 0:
+            yield batch.slice(0, len(batch) // 2)
+            raise RuntimeError("this attempt dies")
+        yield batch
+
+
+def test_tasks_that_run_again_count_no_row_twice_and_draw_no_noise(ordered: Any, without_noise: list[int]) -> None:
+    small = ordered.where("at % 40 = 0").coalesce(2)
+    small = small.selectExpr("x", "at", "at % 7 AS key")
+    flaky = small.mapInArrow(failing_once, small.schema)
+    options: dict[str, Any] = {"decimals": 0, "start": 100.0, "coin_seed": 5, "order_by": "at", "keys": list(range(5))}
+    tables, drawn = [], []
+    for df in (small, flaky):
+        without_noise.clear()
+        by = dps.quantiles_by(df, "x", by="key", quantiles=[0.5, 0.9], guarantee=GUARANTEE, **options)
+        assert sum(without_noise) == 10  # two quantiles of five keys, once
+        tables.append(sorted(by.collect()))
+        assert sorted(by.collect()) == tables[-1]
+        assert sum(without_noise) == 10
+        drawn.append(spark_batch.counts(df, "x", np.array([1e5, 2e5])).bins.tolist())
+    assert tables[0] == tables[1]
+    assert drawn[0] == drawn[1] == [2500, 2500, 5000]
+    assert dps.private_quantiles(flaky, "x", 0.5, GUARANTEE).items == 10_000
+
+
+def test_executors_load_no_sampler(spark: Any) -> None:
+    def loaded(batches: Iterator[Any]) -> Iterator[Any]:
+        import sys
+
+        import pyarrow as pa
+
+        from dpfrugal.scattered import Walker
+
+        for _ in batches:
+            found = list(Walker((0.5,), 0, 1, np.zeros((1, 1), dtype=np.int64))(iter([])))
+            yield pa.record_batch({"loaded": [len(found) != 1 or "opendp" in sys.modules]})
+
+    assert [row.loaded for row in spark.range(1).mapInArrow(loaded, "loaded boolean").collect()] == [False]
+
+
+def test_quantiles_by_equal_the_plain_walk(spark: Any, without_noise: list[int]) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    rows = [(f"k{i % 5}" if i % 11 else None, float(i * 7919 % 1000) if i % 13 else None, -i) for i in range(4000)]
+    df = spark.createDataFrame(rows, "key string, x double, at int").repartition(3, "at")
+    path = dps.quantiles_by.__globals__["KeyedDPFrugal1U"](
+        [0.5, 0.9], GUARANTEE, keys=["a"], decimals=1, coin_seed=9
+    )._state.path
+    numbered = df.withColumn("row", F.monotonically_increasing_id()).orderBy("at").collect()
+    keys = ["k3", "k0", "none of the rows has this", "k1"]
+    estimates = np.full((4, 2), Grid(1).start(400.0), dtype=np.int64)
+    for row in numbered:
+        if row.key in keys and row.x is not None:
+            place = np.array([row.row]), np.array([keys.index(row.key)], dtype=np.int32), np.array([row.x])
+            walk_rows_plainly(estimates, None, *place, path)
+    options: dict[str, Any] = {"decimals": 1, "start": 400.0, "coin_seed": 9, "nan_policy": "omit", "null_keys": "drop"}
+    found = dps.quantiles_by(
+        df, "x", by="key", quantiles=[0.5, 0.9], guarantee=GUARANTEE, keys=keys, order_by="at", **options
+    )
+    assert found.columns == ["key", "quantile", "value", "alpha"]
+    values = {(row.key, row["quantile"]): row.value for row in found.collect()}
+    expected = {(key, q): estimates[i, k] / 10 for i, key in enumerate(keys) for k, q in enumerate((0.5, 0.9))}
+    assert values == expected
+    assert not np.array_equal(estimates, np.full((4, 2), 4000))
+
+
+def test_a_person_has_no_more_rows_than_agreed(spark: Any) -> None:
+    from dpfrugal.engines.spark_keys import bounded
+
+    rows = spark.range(600).selectExpr("cast(id % 4 - 1 as int) AS code", "id AS row", "id % 3 AS person")
+    once = bounded(rows, 5, None).where("code >= 0").count()
+    assert once == 15
+    kept = bounded(rows.withColumn("whose", rows.person), 2, 2).where("code >= 0").groupBy("whose", "code").count()
+    assert sorted(row["count"] for row in kept.collect()) == [2] * 6
+    assert bounded(rows, 5, None).count() == 600
+
+
+def test_discovered_keys(spark: Any) -> None:
+    df = spark.range(20_000).selectExpr("if(id = 7, 'rare', concat('k', id % 3)) AS key", "id % 100 AS x")
+    cost = dpf.ApproxDP(epsilon=1.0, delta=1e-9)
+    found = dps.quantiles_by(df, "x", by="key", quantiles=0.5, guarantee=GUARANTEE, discover_keys=cost)
+    assert sorted(row.key for row in found.collect()) == ["k0", "k1", "k2"]  # wrong with probability below 2e-9
+
+
+def batches_of(spark: Any, folder: Path) -> Any:
+    df = spark.range(30_000).selectExpr("cast(id % 1000 as double) AS x", "id % 4 AS key")
+    if not folder.exists():
+        for part in range(6):
+            df.where(f"id % 6 = {part}").coalesce(1).write.mode("append").parquet(str(folder))
+    return spark.readStream.schema(df.schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_replayed_batch_gets_the_release_it_had(
+    keyed: bool, spark: Any, tmp_path: Path, without_noise: list[int]
+) -> None:
+    def run(checkpoint: str, dies_at: int | None) -> dict[int, list[Any]]:
+        shown: dict[int, list[Any]] = {}
+
+        def sink(release: Any, batch_id: int) -> None:
+            seen = release.values if not keyed else tuple(row.value for row in release.collect())
+            shown.setdefault(batch_id, []).append(seen)
+            if batch_id == dies_at and len(shown[batch_id]) == 1:
+                raise RuntimeError("killed between the sink and Spark's commit")
+
+        for _ in range(2 if dies_at is not None else 1):
+            stream = batches_of(spark, tmp_path / "in")
+            common: dict[str, Any] = {"checkpoint": checkpoint, "sink": sink, "trigger": {"availableNow": True}}
+            if keyed:
+                options: dict[str, Any] = {
+                    "keys": [0, 1, 2],
+                    "release_every": 2,
+                    "coin_seed": 3,
+                    "start": 400.0,
+                    **common,
+                }
+                query = dps.stream_quantiles_by(stream, "x", by="key", quantiles=0.5, guarantee=GUARANTEE, **options)
+            else:
+                query = dps.stream_private_quantiles(stream, "x", [0.5, 0.9], GUARANTEE, **common)
+            with suppress(StreamingQueryException):
+                query.awaitTermination()
+        return shown
+
+    calm = run(str(tmp_path / "calm"), None)
+    drawn = sum(without_noise)
+    without_noise.clear()
+    shaken = run(str(tmp_path / "shaken"), 3)
+    assert set(calm) == set(shaken) == ({1, 3, 5} if keyed else {0, 1, 2, 3, 4, 5})
+    assert len(shaken[3]) == 2
+    assert all(set(shaken[batch]) == set(calm[batch]) for batch in calm)
+    assert sum(without_noise) == drawn
+    newest = max(int(path.name) for path in (tmp_path / "calm" / FOLDER).iterdir() if path.name.isdigit())
+    assert newest == 5
+
+
+def test_a_checkpoint_of_another_query_or_a_damaged_one_is_refused(spark: Any, tmp_path: Path) -> None:
+    from dpfrugal.engines.spark_files import Records
+
+    records = Records(spark, str(tmp_path), {"column": "x"})
+    records.write(0, {"a": 1})
+    records.write(1, {"a": 2})
+    assert Records(spark, str(tmp_path), {"column": "x"}).newest() == (1, {"a": 2})
+    with pytest.raises(PrivacyError, match="has a record already"):
+        records.write(1, {"a": 3})
+    with pytest.raises(ParameterError, match="another query: its column is x, not y"):
+        Records(spark, str(tmp_path), {"column": "y"}).newest()
+    shutil.rmtree(tmp_path / FOLDER)
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "4").write_text("torn", encoding="utf-8")
+    with pytest.raises(TableError, match="damaged"):
+        records.newest()
+
+
+def test_refusals_are_sentences(spark: Any, tmp_path: Path) -> None:
+    df = spark.createDataFrame([(1.0, "a", 1), (None, None, 2)], "x double, key string, number int")
+    stream = batches_of(spark, tmp_path / "in")
+    by: dict[str, Any] = {"quantiles": 0.5, "guarantee": GUARANTEE}
+    streamed: dict[str, Any] = {"checkpoint": str(tmp_path / "c"), "sink": print}
+    refused: list[tuple[type[DPFrugalError], str, Any]] = [
+        (TableError, "no column 'y'", lambda: dps.private_quantiles(df, "y", 0.5, GUARANTEE)),
+        (TableError, "must hold numbers; it holds string", lambda: dps.private_quantiles(df, "key", 0.5, GUARANTEE)),
+        (ItemError, "NaN or null", lambda: dps.private_quantiles(df, "x", 0.5, GUARANTEE)),
+        (ItemError, "no rows", lambda: dps.private_quantiles(df.limit(0), "x", 0.5, GUARANTEE)),
+        (ParameterTypeError, "is a streaming", lambda: dps.private_quantiles(stream, "x", 0.5, GUARANTEE)),
+        (ParameterTypeError, "Spark DataFrame, not list", lambda: dps.private_quantiles([], "x", 0.5, GUARANTEE)),
+        (
+            ParameterTypeError,
+            "is not a streaming",
+            lambda: dps.stream_private_quantiles(df, "x", 0.5, GUARANTEE, **streamed),
+        ),
+        (
+            ParameterTypeError,
+            "sink must be",
+            lambda: dps.stream_private_quantiles(stream, "x", 0.5, GUARANTEE, checkpoint="c", sink=3),  # type: ignore[arg-type]
+        ),
+        (
+            ParameterError,
+            "checkpoint must be",
+            lambda: dps.stream_private_quantiles(stream, "x", 0.5, GUARANTEE, checkpoint="", sink=print),
+        ),
+        (ParameterError, "keys or discover_keys", lambda: dps.quantiles_by(df, "x", by="key", **by)),
+        (ParameterTypeError, "cannot be compared", lambda: dps.quantiles_by(df, "x", by="key", keys=[1, 2], **by)),
+        (ParameterError, "same key twice", lambda: dps.quantiles_by(df, "x", by="key", keys=["a", "a"], **by)),
+        (ItemError, "null keys", lambda: dps.quantiles_by(df, "x", by="key", keys=["a"], **by)),
+        (
+            ItemError,
+            "NaN or null items",
+            lambda: dps.quantiles_by(df, "x", by="key", keys=["a"], null_keys="drop", **by),
+        ),
+        (ParameterError, "partitions", lambda: dps.quantiles_by(df, "x", by="key", keys=["a"], partitions=0, **by)),
+        (
+            ParameterTypeError,
+            "cannot be compared",
+            lambda: dps.stream_quantiles_by(stream, "x", by="key", keys=["a"], **by, **streamed),
+        ),
+    ]
+    for kind, sentence, action in refused:
+        with pytest.raises(kind, match=sentence) as caught:
+            action()
+        assert "Py4J" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_an_executor_without_the_package_is_reported_in_a_sentence(spark: Any) -> None:
+    from dpfrugal.engines.spark_keyed import run
+
+    def lacks(batches: Iterator[Any]) -> Iterator[Any]:
+        __import__(MISSING_MODULE)
+        yield from batches
+
+    with pytest.raises(TableError, match="install dpfrugal") as caught:
+        run(spark.range(1).mapInArrow(lacks, "id long").collect)
+    assert caught.value.__cause__ is caught.value.__context__ is None
