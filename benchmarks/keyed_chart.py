@@ -26,18 +26,18 @@ def draw(rows: "list[Row]", count: int, machine: str, path: Path) -> None:
         names, colours = [row.contender for row in panel], [OURS if row.private else PUBLIC for row in panel]
         rates = [count / min(row.cpu_seconds) / 1e6 if row.cpu_seconds else 0.0 for row in panel]
         sizes = [row.bytes_per_key for row in panel]
-        for axis, figures, form in ((axes[0][k], rates, "{:.3g}"), (axes[1][k], sizes, "{:,.0f}")):
-            bars = axis.barh(names, figures, color=colours)
+        upper, lower = (axes[0][k], rates, "{:.3g}", (0.1, 3000)), (axes[1][k], sizes, "{:,.0f}", (1, 3e7))
+        for axis, figures, form, limits in (upper, lower):
+            axis.set_xlim(*limits)
+            bars = axis.barh(names, [f or limits[0] for f in figures], color=colours)
             axis.bar_label(bars, labels=[form.format(f) if f else "not run" for f in figures], padding=3)
             axis.set_xscale("log")
             axis.grid(axis="x", color="#e3e6e8")
             axis.set_axisbelow(True)
             axis.spines[["top", "right"]].set_visible(False)
         axes[0][k].set_title(f"{keys:,} keys, {law}")
-        axes[0][k].set_xlim(0.1, 3000)
         axes[0][k].set_xlabel("million rows per second of the processor")
         axes[1][k].set_xlabel("bytes per key")
-        axes[1][k].set_xlim(1, 3e7)
     axes[0][0].invert_yaxis()
     figure.suptitle(f"A 0.99-quantile per key of {count:,} rows ({machine})")
     named = ((OURS, "this library (private, ε = 1)"), (PUBLIC, "not private"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import targets
+from benchmarks import keyed, targets
 from benchmarks.compare import HEADER, RESULTS, Row, cells
 from benchmarks.contenders import BATCH
 
@@ -67,13 +67,26 @@ def streamed(record: dict) -> str:
     return title + table(("column", "process", "seconds", "peak MB"), rows) + "\n" + "\n".join(notes) + "\n"
 
 
+def by_key(record: dict) -> str:
+    """A quantile per key: one table per set of keys."""
+    rows, count = [keyed.Row(**row) for row in record["rows"]], record["settings"]["rows"]
+    parts = []
+    for keys, law in dict.fromkeys((row.keys, row.law) for row in rows):
+        here = [row for row in rows if (row.keys, row.law) == (keys, law)]
+        lines = [keyed.cells(row, count, here[0]) for row in here]
+        parts.append(f"### {keys:,} keys, {law}, {count:,} rows\n{table(keyed.HEADER, lines)}")
+    return "\n".join(parts)
+
+
 def main() -> None:
     """Print the tables, or put them between the marks in README.md."""
     kept = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.json")}
     here = kept["compare"]["machine"]
     versions = ", ".join(f"{name} {number}" for name, number in here["versions"].items())
     text = f"`make bench` on {here['processor']}, {here['cores']} cores; Python {here['python']}, {versions}.\n\n"
-    text += "\n".join([compared(kept["compare"]), started(kept["startup"]), streamed(kept["parquet"])])
+    text += "\n".join(
+        [compared(kept["compare"]), started(kept["startup"]), streamed(kept["parquet"]), by_key(kept["keyed"])]
+    )
     if "--write" not in sys.argv:
         Console(soft_wrap=True).print(text, markup=False, highlight=False)
         return

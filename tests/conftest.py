@@ -1,9 +1,14 @@
-"""One Spark session for the whole suite. Where there is no Java, the tests that need it fail, and say so."""
+"""What holds for every test: no clock, and one Spark session for all. Where there is no Java, its tests fail."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Time is measured in benchmarks, never asserted in a test.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

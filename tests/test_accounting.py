@@ -40,7 +40,7 @@ def exact_delta(pairs: list[tuple[float, float]], epsilon: float) -> float:
     return total
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(epsilons, st.sampled_from([0.0, 1e-6, 0.01])), min_size=1, max_size=6), st.floats(0.0, 6.0))
 def test_privacy_losses_are_those_of_randomised_response(pairs: list[tuple[float, float]], epsilon: float) -> None:
     truth, found = exact_delta(pairs, epsilon), privacy_loss.composed(pairs).delta(epsilon)
@@ -130,7 +130,7 @@ def test_one_whole_total_may_be_spent_at_once() -> None:
         assert fits(total, [Claim(total), Claim(total)]) is None
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(epsilons, min_size=1, max_size=8), st.lists(st.floats(0.001, 0.2), max_size=4))
 def test_a_total_never_shrinks_and_never_beats_its_parts(sizes: list[float], rhos: list[float]) -> None:
     claims = [*pure(*sizes), *(Claim(ZCDP(rho=rho)) for rho in rhos)]

@@ -338,7 +338,7 @@ def header_after(items: int) -> str:
         return whole[whole.index(b"\n") + 9 : -32].decode()
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_nonsense_with_a_right_checksum_is_refused_or_works(data: st.DataObject) -> None:
     """One value of the header is replaced by another; what is accepted can go on."""

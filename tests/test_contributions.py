@@ -17,7 +17,7 @@ from dpfrugal.contributions import Contributions
 ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 5)), max_size=60)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(ROWS, st.integers(1, 6), st.none() | st.integers(1, 6), st.integers(1, 4))
 def test_nobody_has_more_than_the_bounds_and_nothing_is_wasted(
     rows: list[tuple[int, int]], most_items: int, most_keys: int | None, batches: int
@@ -47,7 +47,7 @@ def test_nobody_has_more_than_the_bounds_and_nothing_is_wasted(
     assert people.set_aside == aside
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(ROWS, ROWS, st.integers(1, 3), st.none() | st.integers(1, 3))
 def test_a_refused_batch_leaves_no_trace(
     before: list[tuple[int, int]], refused: list[tuple[int, int]], most_items: int, most_keys: int | None

@@ -57,13 +57,13 @@ def test_generated_inputs_crash_nothing(name: str) -> None:
     fuzz(name, 20_000 if name == "lines" else 500, seed=7)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from(LINES) | st.binary(max_size=40), max_size=6).map(b"".join))
 def test_any_bytes_are_lines_or_refused(data: bytes) -> None:
     TARGETS["lines"].check(data)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(BATCHES).flatmap(lambda seed: st.binary(max_size=80).map(lambda more: seed[:1] + more)))
 def test_any_batch_is_taken_or_changes_nothing(data: bytes) -> None:
     TARGETS["update_many"].check(data)

@@ -60,7 +60,7 @@ def oracle_delta(sigma: float, shift: int, epsilon: float) -> mpmath.mpf:
         return mpmath.fsum(max(term, mpmath.mpf(0)) for term in terms) / total
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(sigma=st.floats(0.15, 25), shift=st.integers(1, 8), epsilon=st.floats(0.01, 8))
 def test_delta_equals_the_definition(sigma: float, shift: int, epsilon: float) -> None:
     """The oracle sums over p(x) - e^ε·q(x) with q the pmf moved up by ``shift``; by symmetry either way will do."""
@@ -68,7 +68,7 @@ def test_delta_equals_the_definition(sigma: float, shift: int, epsilon: float) -
     assert discrete_gaussian.delta(sigma, shift, epsilon) == pytest.approx(float(expected), rel=1e-10, abs=1e-150)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(epsilon=st.floats(0.4, 30), delta=st.floats(1e-10, 0.3), items=st.integers(1, 3))
 def test_the_exact_delta_is_at_most_the_promised_one(epsilon: float, delta: float, items: int) -> None:
     sigma = dpf.ApproxDP(epsilon=epsilon, delta=delta).noise_scale(2 * items)
@@ -166,7 +166,7 @@ def test_an_epsilon_too_small_for_any_noise_is_refused() -> None:
         dpf.PureDP(epsilon=1e-320).noise_scale(2)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(epsilon=st.floats(1e-4, 30), delta=st.floats(1e-30, 0.3), quantiles=st.integers(1, 9), items=st.integers(1, 9))
 def test_what_is_calibrated_passes_its_own_check(epsilon: float, delta: float, quantiles: int, items: int) -> None:
     """So nothing is refused at the release that was accepted at construction."""

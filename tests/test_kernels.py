@@ -49,7 +49,7 @@ QUANTILES = st.lists(
 ).map(tuple)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     items=streams(),
     cuts=st.lists(st.integers(0, 300), max_size=4),
@@ -80,7 +80,7 @@ def test_every_cut_of_every_stream_equals_the_step(
     assert absent == expected_absent
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(items=streams(), seed=st.integers(0, 2**32 - 1), quantiles=QUANTILES, decimals=st.sampled_from([0, 2]), key=KEYS)
 def test_missing_items_keep_their_coins(
     items: NDArray[np.generic], seed: int, quantiles: tuple[float, ...], decimals: int, key: int
@@ -94,7 +94,7 @@ def test_missing_items_keep_their_coins(
     assert found.tolist() == expected.tolist()
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     key=KEYS, lane=st.integers(0, 127), nudge=st.integers(-(2**16), 2**16), spread=st.sampled_from([30.0, 500.0, 1e6])
 )
@@ -109,7 +109,6 @@ def test_coins_next_to_a_threshold_decide_exactly(key: int, lane: int, nudge: in
     assert found.tolist() == expected.tolist()
 
 
-@settings(deadline=None)
 @given(key=KEYS, block=st.integers(0, 2**50))
 @example(key=2**64 - 1, block=0)
 def test_the_kernels_coins_are_the_coins(key: int, block: int) -> None:

@@ -83,14 +83,14 @@ def test_integers_beyond_64_bits_and_of_both_signs() -> None:
     assert KeyIndex(wide).codes([5, 2**70, -(2**70)]).tolist() == [2, 0, -1]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, unique=True), st.lists(st.integers(-(2**63), 2**63 - 1)))
 def test_any_integers(keys: list[int], others: list[int]) -> None:
     rows = keys[::2] + others + keys[::-1]
     assert KeyIndex(keys).codes(np.array(rows, dtype=np.int64)).tolist() == oracle(keys, rows)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.binary(max_size=40), min_size=1, unique=True), st.lists(st.binary(max_size=40)))
 def test_any_bytes(keys: list[bytes], others: list[bytes]) -> None:
     rows = keys[::2] + others + keys[::-1] + [key + b"\0" for key in keys] + [key[:-1] for key in keys]
@@ -307,7 +307,7 @@ def hash_of(text: bytes, point: int, seal: int) -> int:
     return mix64(total ^ seal)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.binary(max_size=70), st.integers(1, addresses.PRIME - 1), st.integers(0, 2**64 - 1))
 def test_the_hash_is_the_polynomial(text: bytes, point: int, seal: int) -> None:
     held = ctypes.create_string_buffer(text, len(text) + 1)

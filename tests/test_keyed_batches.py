@@ -61,7 +61,7 @@ def test_each_key_is_a_walk_of_its_own() -> None:
     assert after([(KEYS, VALUES)]) == one_by_one(KEYS, VALUES.tolist())
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(cuts=st.lists(st.integers(0, 900), max_size=6), threads=st.sampled_from([1, 2]))
 def test_cut_anywhere(cuts: list[int], threads: int) -> None:
     ends = [0, *sorted(cuts), 900]

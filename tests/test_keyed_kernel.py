@@ -55,7 +55,7 @@ def walked(
 DTYPES: list[Any] = [np.float64, np.float32, np.int64, np.int32]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32),
     size=st.integers(0, 300),

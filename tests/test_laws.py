@@ -27,7 +27,7 @@ def test_batch_equals_one_by_one(kind: laws.Kind, size: int) -> None:
 
 
 @every_kind
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(cuts=st.lists(st.integers(0, 700), max_size=6))
 def test_cut_anywhere(kind: laws.Kind, cuts: list[int]) -> None:
     laws.cut_anywhere(kind, STREAM, cuts)

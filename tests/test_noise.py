@@ -103,7 +103,7 @@ def test_noise_has_the_right_distribution_and_a_scale_ten_percent_off_fails(guar
         assert chi_square_p_value(sample, law(guarantee, wrong)) < FALSE_ALARM  # type: ignore[arg-type]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     kind=st.sampled_from(["pure", "approx", "zcdp"]),
     size=st.floats(1e-3, 50),

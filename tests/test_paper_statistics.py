@@ -53,7 +53,7 @@ def spread(matrix: np.ndarray) -> float:
     return float(np.var(sums))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(small_matrices)
 def test_the_trend_test_is_exact(matrix: np.ndarray) -> None:
     shuffled = [rise(order) for order in orders(matrix)]
@@ -61,7 +61,7 @@ def test_the_trend_test_is_exact(matrix: np.ndarray) -> None:
     assert trend_p_value(matrix) == pytest.approx(enumerated, abs=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(small_matrices)
 def test_the_dependence_test_is_exact_up_to_resampling(matrix: np.ndarray) -> None:
     shuffled = [spread(order) for order in orders(matrix)]

@@ -98,7 +98,7 @@ def test_a_first_chunk_that_misleads_is_noticed() -> None:
     assert tuple(found) == by_sorting(items, 0.5)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=40), st.data())
 def test_selection_is_sorting(numbers: list[float], data: st.DataObject) -> None:
     items, rank = np.array(numbers), data.draw(st.integers(1, len(numbers)))

@@ -151,11 +151,18 @@ class LocateRefine:
             try:
                 search.absorb(cdf)
                 edges.append(search.edges())
-                search.length(self.items, self._bin_variance, self._bin_variance)
+                if search.locating:
+                    search.length(self.items, self._bin_variance, self._bin_variance)
             except (ArithmeticError, LookupError, ValueError):
                 searches[k] = Search(search.target, search.start, search.half_life)
                 edges[k:] = [searches[k].edges()]
         return edges
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "LocateRefine":
+        """A twin that learns on its own. All but the searches is replaced, never changed in place."""
+        twin = copy.copy(self)
+        twin._searches = copy.deepcopy(self._searches, memo)
+        return twin
 
     def _shown(self) -> list[Search]:
         """The searches, with what a segment closed early has taught."""

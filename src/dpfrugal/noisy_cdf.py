@@ -7,6 +7,7 @@ items: the share below the middle edge has a noise of √(8·2·2/4) / 1000 = 0.
 """
 
 import bisect
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,12 +33,12 @@ class NoisyCdf:
     @classmethod
     def of_bins(cls, edges: Floats, noisy: Sequence[int], items: int, variance: float) -> "NoisyCdf":
         """From a noisy histogram of ``items`` items, each count with noise of ``variance``."""
-        counts = np.asarray(noisy, dtype=np.float64)
-        excess = counts.sum() - items  # of all the noise; each bin is believed to hold an equal part of it
-        below = np.arange(1, edges.size + 1)
-        share = (np.cumsum(counts)[:-1] - excess * below / counts.size) / items
-        noise = np.sqrt(variance * below * (counts.size - below) / counts.size) / items
-        return cls(edges, share, noise, items, math.sqrt(variance) / items)
+        bins = len(noisy)
+        excess = (sum(noisy) - items) / bins  # of all the noise; each bin is believed to hold an equal part of it
+        below = itertools.accumulate(noisy[:-1])
+        share = [(count - excess * j) / items for j, count in enumerate(below, 1)]
+        noise = [math.sqrt(variance * j * (bins - j) / bins) / items for j in range(1, bins)]
+        return cls(edges, np.array(share), np.array(noise), items, math.sqrt(variance) / items)
 
     @classmethod
     def of_one(cls, edges: Floats, noisy: int, items: int, variance: float) -> "NoisyCdf":

@@ -6,6 +6,7 @@ from what is left. Worked number: at q = 0.5 and ε = 1, locating takes 300 to 8
 3,000 where the data lie 1e9 of their widths away from the start; at q = 0.99, about 16,000.
 """
 
+import copy
 import math
 from dataclasses import dataclass, field
 from statistics import NormalDist
@@ -64,6 +65,16 @@ class Search:
 
     def __post_init__(self) -> None:
         self.stage: Locate | Refine | Atom | Conclude = Locate(self.target, self.start, self.start)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Search":
+        """A twin that learns on its own. Only what is changed in place is copied: it is done for every batch."""
+        twin = copy.copy(self)
+        twin.agreement, twin.stage = copy.copy(self.agreement), copy.copy(self.stage)
+        if isinstance(twin.stage, Conclude):
+            twin.stage = copy.deepcopy(twin.stage)
+        elif not isinstance(twin.stage, Atom):
+            twin.stage.evidence = copy.copy(twin.stage.evidence)
+        return twin
 
     def to_state(self) -> dict[str, Any]:
         """For a checkpoint: all that was learned."""
