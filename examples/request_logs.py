@@ -60,6 +60,8 @@ def draw(hours: list[tuple[int, dpf.SegmentRelease]], path: Path) -> None:
         axes.plot(at, [release.values[k] for _, release in hours], "o-", color=colour, ms=4, label=f"private {label}")
     axes.set(xlabel="hour of the day", ylabel="latency, ms", yscale="log", title="Latency with 95% intervals, ε = 1")
     axes.set_xticks(range(0, 24, 3))
+    for ticks in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        ticks("{x:.0f}")
     axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(path, dpi=130)

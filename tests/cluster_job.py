@@ -1,7 +1,7 @@
 """A streaming job that somebody will kill: it writes what it releases to a folder, one file per batch and call.
 
-Run as a script: input folder, checkpoint, output folder, "keyed" or "global", milliseconds until it kills itself from
-within a sink (0: never). Noise is replaced by none, so that an undisturbed run can be compared with it exactly.
+Run as a script: input folder, checkpoint, output folder, "keyed" or "global", and how many milliseconds after its first
+call of the sink it kills itself (0: never). Noise is replaced by none, so that an undisturbed run can be compared.
 """
 
 import json
@@ -23,11 +23,11 @@ def main(source: str, checkpoint: str, output: str, kind: str, patience: float) 
     setattr(noise, "add_noise_to_many", lambda values, *_: values)  # noqa: B010 - mypy forbids the plain form
     setattr(locate_refine, "add_noise", lambda values, *_: [int(value) for value in values])  # noqa: B010
     spark = dps.local_session("local[2]", spark_sql_shuffle_partitions="2")
+    shown = threading.Event()
     if patience:  # a kill at any point: while counting, recording, in the sink, before Spark's commit
 
         def end() -> None:
-            while not (Path(output) / "started").exists():
-                time.sleep(0.01)
+            shown.wait()
             time.sleep(patience / 1000)
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -37,11 +37,11 @@ def main(source: str, checkpoint: str, output: str, kind: str, patience: float) 
         values = list(release.values) if kind == "global" else [row.value for row in release.collect()]
         name = f"{batch_id}-{os.getpid()}.json"
         (Path(output) / name).write_text(json.dumps([batch_id, values]), encoding="utf-8")
+        shown.set()
         time.sleep(random.random() * 0.2)  # noqa: S311 - a longer way from the sink to the commit
 
     stream = spark.readStream.schema("x double, key bigint").option("maxFilesPerTrigger", 1).parquet(source)
     common: dict[str, Any] = {"checkpoint": checkpoint, "sink": sink, "trigger": {"availableNow": True}}
-    (Path(output) / "started").touch()
     guarantee = dpf.PureDP(epsilon=1.0)
     if kind == "global":
         query = dps.stream_private_quantiles(stream, "x", [0.5, 0.9], guarantee, **common)
@@ -49,7 +49,6 @@ def main(source: str, checkpoint: str, output: str, kind: str, patience: float) 
         common |= {"keys": [0, 1, 2], "coin_seed": 3, "start": 400.0, "release_every": 2, "order_by": "x"}
         query = dps.stream_quantiles_by(stream, "x", by="key", quantiles=0.5, guarantee=guarantee, **common)
     query.awaitTermination()
-    (Path(output) / "done").touch()
 
 
 if __name__ == "__main__":

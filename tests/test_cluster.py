@@ -107,7 +107,6 @@ def test_a_driver_killed_ten_times_releases_what_an_undisturbed_one_does(kind: s
 
     def run(name: str, patience: float) -> bool:
         (tmp_path / f"{name}-out").mkdir(exist_ok=True)
-        (tmp_path / f"{name}-out" / "started").unlink(missing_ok=True)
         places = [str(tmp_path / part) for part in ("in", f"{name}-check", f"{name}-out")]
         command = [sys.executable, "-m", "tests.cluster_job", *places, kind, str(patience)]
         ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -125,7 +124,7 @@ def test_a_driver_killed_ten_times_releases_what_an_undisturbed_one_does(kind: s
     assert run("calm", 0)
     seed = random.SystemRandom().randrange(10**9)
     patience = random.Random(seed)  # noqa: S311
-    killed = sum(not run("shaken", patience.uniform(500, 9000)) for _ in range(10))
+    killed = sum(not run("shaken", patience.uniform(1, 2500)) for _ in range(10))
     assert killed > 3, f"the kills came too late, seed {seed}"
     run("shaken", 0)
     calm, shaken = shown("calm"), shown("shaken")

@@ -1,5 +1,7 @@
 """One stream through numba, DuckDB, Polars and Spark: the same edges, the same counts. And each engine by itself."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -11,6 +13,7 @@ import dpfrugal as dpf
 from dpfrugal import locate_refine
 from dpfrugal.engines import duckdb as dpd
 from dpfrugal.engines import polars as dpp
+from dpfrugal.engines import spark_stream
 from dpfrugal.engines.two_scans import Counts, Sample, private_quantiles
 from dpfrugal.errors import ItemError, ParameterTypeError, PrivacyError, TableError
 
@@ -122,3 +125,58 @@ def test_refusals(engine: Any) -> None:
     assert engine.private_quantiles(table, "x", 0.5, GUARANTEE, nan_policy="omit").items == 3
     with pytest.raises(ParameterTypeError, match="guarantee"):
         engine.private_quantiles(table, "x", 0.5, 1.0)
+
+
+def test_a_ledger_is_charged_once_for_a_table(tmp_path: Path) -> None:
+    ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.PureDP(epsilon=1.5))
+    frame = pl.DataFrame({"x": np.arange(200_000.0)})
+    dpp.private_quantiles(frame, "x", 0.5, GUARANTEE, ledger=ledger, dataset="rows")
+    assert ledger.left("rows") == dpf.PureDP(epsilon=0.5)
+    with pytest.raises(dpf.BudgetExceeded):
+        dpp.private_quantiles(frame, "x", 0.5, GUARANTEE, ledger=ledger, dataset="rows")
+
+
+class Kept:
+    """Records of a stream, in memory, as JSON."""
+
+    def __init__(self) -> None:
+        self.texts: list[tuple[int, str]] = []
+
+    def newest(self) -> tuple[int, dict[str, Any]] | None:
+        return (self.texts[-1][0], json.loads(self.texts[-1][1])) if self.texts else None
+
+    def write(self, batch: int, state: dict[str, Any]) -> None:
+        self.texts.append((batch, json.dumps(state)))
+
+
+def test_a_stream_goes_on_from_its_record_under_the_spend_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def counts(batch: Any, column: str, edges: Any) -> Counts:
+        return dpp.counts(pl.DataFrame({column: batch}), column, edges)
+
+    monkeypatch.setattr(spark_stream, "counts", counts)
+    ledger, kept, shown = dpf.Ledger(tmp_path / "b.db", total=GUARANTEE), Kept(), []
+
+    def sink(release: dpf.SegmentRelease, batch: int) -> None:
+        shown.append((batch, release.values, release.items))
+
+    bare = dpf.PrivateQuantile(0.5, GUARANTEE)
+    charged = dpf.PrivateQuantile(0.5, GUARANTEE, ledger=ledger, dataset="d")
+    stream = spark_stream.Segments(charged, "x", kept, sink, ledger)  # type: ignore[arg-type]
+    batches = [np.random.default_rng(batch).normal(7, 1, 500) for batch in range(6)]
+    for batch in range(3):
+        stream.take(batches[batch], batch)
+    again = spark_stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
+    again.take(batches[2], 2)
+    assert shown[-1] == shown[-2]
+    again.take(batches[3], 3)
+    assert again._estimator.items == 2000
+    assert ledger.left("d") is None or ledger.left("d") == dpf.PureDP(epsilon=0.0)
+    with pytest.raises(PrivacyError, match="came after batch"):
+        again.take(batches[1], 1)
+    # The ledger moves and the driver dies before the record: what waited is forgotten, nothing is counted twice.
+    kept.texts.pop()
+    third = spark_stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
+    third.take(batches[3], 3)
+    assert third._estimator.items <= 2000

@@ -21,7 +21,7 @@ from dpfrugal.release import SegmentRelease
 
 INDEX_BITS: Final = 33  # of monotonically_increasing_id: the rest is the partition
 HASHES: Final = 1 << 53  # hashes are cut to what a double holds
-FEWEST: Final = 256  # rows of a partition that are looked at in any case
+FEWEST: Final = 4  # rows of a partition that are looked at in any case
 
 
 def private_quantiles(

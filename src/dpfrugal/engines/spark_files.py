@@ -65,6 +65,10 @@ class Records:
         for number in numbers[: 1 - KEPT_RECORDS]:
             self._files.delete(self._path(str(number)), False)
 
+    def remove(self, name: str) -> None:
+        """Delete a file or a folder beside the records, if it is there."""
+        self._files.delete(self._path(name), True)
+
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._folder, name)
 

@@ -5,9 +5,10 @@ sees them only to add noise, when a release is due. A batch has one record, writ
 Spark replays the batch after a crash, the sink gets the recorded release again (docs/proofs.md, Theorem 13).
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -21,8 +22,6 @@ from dpfrugal.guarantees import Guarantee
 from dpfrugal.keyed import KeyedDPFrugal1U
 from dpfrugal.ledger import Ledger
 from dpfrugal.records import of_guarantee
-
-UNRECORDED: Final = ("coin_seed", "ledger", "dataset")
 
 
 def stream_quantiles_by(
@@ -44,8 +43,8 @@ def stream_quantiles_by(
     """Start a StreamingQuery that calls ``sink(table, batch_id)`` after every so many micro-batches.
 
     ``table`` is a DataFrame of key, quantile, value and α. After a restart the sink may be called again for the last
-    batch, with the same table: write by ``batch_id``. Keys are declared, and their number is fixed for the
-    checkpoint's life.
+    batch, with the same table: write by ``batch_id``. The keys are declared, and fixed for the checkpoint's
+    life; the number of partitions is not.
     """
     item(checked_frame(df, streaming=True), column)
     field(df, by)
@@ -53,7 +52,9 @@ def stream_quantiles_by(
         raise ParameterTypeError(f"sink must be a function of a table and a batch id, not {type(sink).__name__}.")
     if isinstance(release_every, bool) or not isinstance(release_every, int) or release_every < 1:
         raise ParameterError(f"release_every must be a whole number above 0; {release_every} is not.")
-    estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=declared_keys(keys, by), **options)
+    ledger, dataset = options.pop("ledger", None), options.pop("dataset", None)
+    keys = declared_keys(keys, by)
+    estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=keys, **options)
     key_frame(df, by, estimator.keys)
     query = {
         "kind": "quantiles_by",
@@ -61,15 +62,18 @@ def stream_quantiles_by(
         "by": by,
         "quantiles": list(estimator.quantiles),
         "guarantee": of_guarantee(guarantee),
-        "keys": len(estimator.keys),
+        "keys": hashlib.sha256(repr(estimator.keys.to_pylist()).encode("utf-8")).hexdigest(),
         "release_every": release_every,
-        "options": {name: value for name, value in options.items() if name not in UNRECORDED},
+        "options": {name: value for name, value in options.items() if name != "coin_seed"},
     }
     records = Records(df.sparkSession, checkpoint, query)
+    if records.newest() is None:  # a stream that goes on has been charged
+        options["ledger"], options["dataset"] = ledger, dataset
+        estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=keys, **options)
     walk = Walk(estimator, column, by, order_by, None, partitions)
     stream = KeyedStream(
         *(df.sparkSession, estimator, walk, records, f"{checkpoint}/{FOLDER}", by, sink, release_every),
-        ledger=options.get("ledger"),
+        ledger=ledger,
     )
     writer = df.writeStream.foreachBatch(stream.take).option("checkpointLocation", checkpoint)
     return (writer.trigger(**trigger) if trigger else writer).start()
@@ -111,7 +115,7 @@ class KeyedStream:
             self._sink(released_frame(self._spark, self._by, self._table()), batch_id)
 
     def _walk_through(self, batch: Any, batch_id: int) -> None:
-        before = self._spark.read.parquet(self._raw(self._batch)) if self._open else None
+        before = self._spark.read.parquet(self._path(self._batch)) if self._open else None
         # Each batch has coins of its own: a row's position starts anew with each.
         after = self._walk.frame(batch, before, turn=batch_id)
         due = self._waiting + 1 >= self._release_every
@@ -123,17 +127,22 @@ class KeyedStream:
                 table = self._estimator.release()
                 self._shown = table.column("value").to_pylist(), table.column("alpha").to_pylist()
         else:
-            run(lambda: after.write.mode("overwrite").parquet(self._raw(batch_id)))
-            summary = self._spark.read.parquet(self._raw(batch_id)).where("code < 0").toArrow()
+            run(lambda: after.write.mode("overwrite").parquet(self._path(batch_id)))
+            summary = self._spark.read.parquet(self._path(batch_id)).where("code < 0").toArrow()
             found = self._walk.checked(Found(summary))
             clock = np.array([self._estimator.items + found.rows], dtype=np.int64)
             self._estimator._state = replace(self._estimator._state, clock=clock)
         self._waiting, self._open = (0, False) if due else (self._waiting + 1, True)
         self._records.write(batch_id, self._state())
+        self._records.remove(self._raw(self._batch))  # nothing goes on from there any more
         self._batch = batch_id
 
     def _raw(self, batch_id: int) -> str:
-        return f"{self._folder}/keys-{batch_id}"
+        """The name of the folder that the executors write a batch's estimates to."""
+        return f"keys-{batch_id}"
+
+    def _path(self, batch_id: int) -> str:
+        return f"{self._folder}/{self._raw(batch_id)}"
 
     def _state(self) -> dict[str, Any]:
         """All of it is public but the number of the batch whose raw estimates go on."""

@@ -44,10 +44,14 @@ def stream_private_quantiles(
     item(checked_frame(df, streaming=True), column)
     if not callable(sink):
         raise ParameterTypeError(f"sink must be a function of a release and a batch id, not {type(sink).__name__}.")
+    ledger, dataset = options.pop("ledger", None), options.pop("dataset", None)
     estimator = PrivateQuantile(quantiles, guarantee, half_life=half_life, **options)
     query = {"kind": "private_quantiles", "column": column, "parameters": estimator._contents().parameters}
     records = Records(df.sparkSession, checkpoint, query)
-    segments = Segments(estimator, column, records, sink, options.get("ledger"))
+    if records.newest() is None:  # a stream that goes on has been charged
+        options["ledger"], options["dataset"] = ledger, dataset
+        estimator = PrivateQuantile(quantiles, guarantee, half_life=half_life, **options)
+    segments = Segments(estimator, column, records, sink, ledger)
     writer = df.writeStream.foreachBatch(segments.take).option("checkpointLocation", checkpoint)
     return (writer.trigger(**trigger) if trigger else writer).start()
 
