@@ -13,7 +13,7 @@ def at_least(hits: int, runs: int, doubt: float) -> float:
     """A number that exceeds the true probability with a chance of at most ``doubt``.
 
     >>> round(at_least(900, 1000, 0.05), 4)
-    0.8831
+    0.883
     """
     return _where(lambda p: _beta(hits, runs - hits + 1, p) <= doubt)[0] if hits else 0.0
 
