@@ -5,11 +5,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import dpfrugal as dpf
 from dpfrugal import ZCDP, ApproxDP, ParameterError, ParameterTypeError, PureDP
 from dpfrugal.key_discovery import (
     KeyDiscovery,
@@ -178,3 +180,38 @@ def test_bad_parameters() -> None:
             KeyDiscovery(wrong)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="no calibration"):
         KeyDiscovery(ApproxDP(epsilon=0.5, delta=1e-6, calibration="classic"))
+
+
+@pytest.mark.parametrize("odd", [[2**63], [2**64], ["x"], [("a", 1)], [1.5]])
+def test_one_row_does_not_change_the_type_that_is_shown(odd: list[Any]) -> None:
+    """Keys whose type would have to be guessed from all of them are refused, and nothing is changed."""
+    k = dpf.KeyedDPFrugal1U(0.5, dpf.PureDP(epsilon=1.0), discover_keys=dpf.ApproxDP(epsilon=1.0, delta=1e-6))
+    with pytest.raises(dpf.ItemTypeError):
+        k.update_many([1] * 1000 + odd, [1.0] * 1001)
+    assert k.items == 0
+    k.update_many([1] * 1000, [1.0] * 1000)
+    assert k.release()["key"].type == pa.int64()
+
+
+def test_without_public_keys_no_type_is_shown() -> None:
+    for keys in ([None] * 5, [None] * 4 + ["x"]):
+        k = dpf.KeyedDPFrugal1U(
+            0.5, dpf.PureDP(epsilon=1.0), discover_keys=dpf.ApproxDP(epsilon=1.0, delta=1e-9), null_keys="drop"
+        )
+        k.update_many(keys, [1.0] * 5)
+        assert k.release().schema.field("key").type == pa.null()  # "x" is found once in 10^9 times
+
+
+def test_keys_are_public_before_anybody_is_told_how_many() -> None:
+    """A report of progress that raises must not lead to a second draw of noise for the same counts."""
+    k = dpf.KeyedDPFrugal1U(0.5, dpf.PureDP(epsilon=1.0), discover_keys=dpf.ApproxDP(epsilon=1.0, delta=1e-6))
+    k.update_many(["a"] * 1000, [1.0] * 1000)
+
+    def stop(done: int, total: int) -> None:
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        k.release(stop)
+    assert k.keys.to_pylist() == ["a"]
+    assert k._discovery is not None
+    assert not k._discovery.counts().any()

@@ -84,9 +84,9 @@ def test_the_last_release_is_restored(tmp_path: Path) -> None:
 def test_a_stale_table_is_refused_or_forgets(name: str, tmp_path: Path) -> None:
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ApproxDP(epsilon=2.0, delta=1e-6))
     k = make(name, ledger=ledger, dataset="clicks")
-    feed(k, name, 0, 2_000)
+    k.update_many(ROWS[0][:2_000], ROWS[1][:2_000])
     first = k.release()
-    feed(k, name, 2_000, 4_000)
+    k.update_many(ROWS[0][2_000:4_000], ROWS[1][2_000:4_000])
     k.save(tmp_path / "k.private")
     k.release()
     with pytest.raises(dpf.ReplayError, match="stale"):
@@ -163,3 +163,14 @@ def test_watch_by_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     assert [line.split("\t")[0] for line in second.stdout.splitlines()][::2] == ["350", "450", "500"]
     keys.write_text("a\nc\n")
     assert "other options" in refused(*options, text=lines)
+
+
+def test_a_stale_table_that_counts_people_cannot_go_on(tmp_path: Path) -> None:
+    """Rows that were taken after the checkpoint are not in its counts: a person could have more than the bound."""
+    ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ApproxDP(epsilon=2.0, delta=1e-6))
+    k = make("discovered", ledger=ledger, dataset="clicks")
+    feed(k, "discovered", 0, 100)
+    k.save(tmp_path / "k.private")
+    k.release()
+    with pytest.raises(dpf.ReplayError, match="rows per person"):
+        dpf.KeyedDPFrugal1U.load(tmp_path / "k.private", ledger=ledger, forget_if_stale=True)

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dpfrugal as dpf
-from dpfrugal import counting, counting_kernel, locate, locate_refine
+from dpfrugal import counting, counting_kernel, locate, locate_refine, quantile
 from dpfrugal.guarantees import Guarantee, Sensitivity
 from dpfrugal.locate_refine import LocateRefine
 from tests.naive import neighbours
@@ -495,3 +496,29 @@ def test_the_state_is_small() -> None:
     for batch in np.split(rng.standard_cauchy(200_000), 400):
         p.update_many(batch)
         assert p._counts.nbytes + p._machine.edges.nbytes < 2 * 1024
+
+
+def test_a_refused_item_is_not_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = dpf.PrivateQuantile(0.5, ONE)
+    for _ in range(quantile.MOST_PENDING):
+        p.update(1.0)
+
+    def full() -> None:
+        raise dpf.LedgerError("the disk is full")
+
+    monkeypatch.setattr(p._account, "before_noise", full)
+    for _ in range(3):
+        with pytest.raises(dpf.LedgerError):
+            p.update(777.0)
+    assert p.items == quantile.MOST_PENDING
+    assert 777.0 not in p._pending
+
+
+def test_a_refused_batch_moves_the_ledger_once(tmp_path: Path) -> None:
+    """How many segments it would have closed depends on its items."""
+    ledger = dpf.Ledger(tmp_path / "budget.db", total=ONE)
+    p = dpf.PrivateQuantile(0.5, ONE, ledger=ledger, dataset="clicks")
+    for attempt in range(1, 3):
+        with pytest.raises(dpf.ItemError):
+            p.update_many(np.append(rng.normal(0, 1, 50_000), np.nan))
+        assert p._account.generation == attempt

@@ -41,7 +41,7 @@ class Guarded:
         self._account = account
         self._lock = threading.Lock()
         self._owner: int | None = None
-        self._forks = forks
+        self._forks, self._process = forks, os.getpid()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -55,7 +55,7 @@ class Guarded:
                 self._owner = None
 
     def _refuse_copies_and_loops(self) -> None:
-        if self._forks != forks:
+        if self._forks != forks or self._process != os.getpid():  # a fork from C runs no hooks
             raise PrivacyError(
                 "A private estimator cannot be used after a fork: parent and child could release the same items. "
                 "Make a new one in each process."

@@ -98,6 +98,16 @@ def parts(batch: Any) -> Iterator[Any]:
         raise ItemTypeError(f"keys must be a batch of keys, not {type(batch).__name__}.")
 
 
+def has_type(batch: Any) -> bool:
+    """Whether the type of the keys is that of their container, not a guess from what they are."""
+    import pyarrow as pa
+
+    dtype = getattr(batch, "dtype", None)
+    if isinstance(dtype, np.dtype):
+        return dtype.kind != "O"
+    return isinstance(batch, pa.Array | pa.ChunkedArray) or hasattr(batch, "__arrow_c_stream__")
+
+
 def _of_numpy(array: NDArray[Any]) -> Any:
     import pyarrow as pa
 

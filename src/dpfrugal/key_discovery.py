@@ -131,7 +131,7 @@ def in_order_of_keys(keys: Any, codes: NDArray[np.int64]) -> NDArray[np.int64]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    shown = keys.take(pa.array(codes))
+    shown = keys.take(pa.array(codes, pa.int64()))
     try:
         order = pc.sort_indices(shown)
     except pa.ArrowException:  # lists and the like have no order

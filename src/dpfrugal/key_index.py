@@ -20,6 +20,7 @@ from dpfrugal.key_arrays import (
     LONGEST_KEY,
     Kind,
     attempted,
+    has_type,
     in_order,
     is_null,
     kind_of,
@@ -36,6 +37,9 @@ UNDECLARED: Final = -1
 MOST_KEYS: Final = 10_000_000
 BYTES_PER_KEY: Final = 48
 LARGEST_CODE: Final = 2**31 - 2
+UNTYPED: Final = (
+    "keys to be discovered must be strings, bytes, dates or integers of 64 bits, all of one kind: their type is shown."
+)
 NULLS: Final = 'The batch has null keys; clean the data, or use null_keys="drop".'
 
 
@@ -56,10 +60,15 @@ def checked_max_keys(max_keys: int) -> int:
 
 
 class KeyIndex:
-    """Keys and their codes. ``keys`` declares them; without it, keys are added as they come (``grow``)."""
+    """Keys and their codes. ``keys`` declares them; without it, keys are added as they come (``grow``).
 
-    def __init__(self, keys: Any = None, *, max_keys: int = MOST_KEYS) -> None:
+    ``typed`` refuses keys whose type would have to be guessed from all of them: where some will be shown and others
+    not, the type that is shown must not depend on the others.
+    """
+
+    def __init__(self, keys: Any = None, *, max_keys: int = MOST_KEYS, typed: bool = False) -> None:
         self.max_keys = checked_max_keys(max_keys)
+        self._typed = typed
         self.kind: Kind | None = None
         self._home: Any = None  # the Arrow type that keys are shown in
         self._types: set[type] = set()  # of other hashable objects
@@ -127,6 +136,14 @@ class KeyIndex:
         """The code of every row; -1 for a key that is not declared, and for a null where those are dropped."""
         found = [self._part_codes(part, null_keys) for part in parts(batch)]
         return found[0] if len(found) == 1 else np.concatenate([np.empty(0, dtype=np.int32), *found])
+
+    def parts(self, batch: Any) -> list[Any]:
+        """The batch as Arrow arrays or lists. Python's integers must fit int64: that one is larger must not show."""
+        found = list(parts(batch))
+        guessed = self._typed and not has_type(batch)
+        if guessed and any(not isinstance(part, list) and _needs_unsigned(part) for part in found):
+            raise ItemTypeError(UNTYPED)
+        return found
 
     def forget(self, size: int) -> None:
         """Keep the first keys only: what a refused batch has added is taken back."""
@@ -223,6 +240,8 @@ class KeyIndex:
         return codes.take(indices)
 
     def _of_objects(self, part: list[Any], nulls: int) -> Codes:
+        if self._typed:
+            raise ItemTypeError(UNTYPED)
         present = [key for key in part if not is_null(key)] if nulls else part
         types = set(map(type, present))
         if self.kind is None and present:

@@ -19,7 +19,7 @@ from dpfrugal import coins
 from dpfrugal.account import Account
 from dpfrugal.checkpoint import Contents
 from dpfrugal.contributions import Contributions
-from dpfrugal.errors import ItemError, ParameterError, ParameterTypeError
+from dpfrugal.errors import ItemError, ParameterError, ParameterTypeError, ReplayError
 from dpfrugal.frugal import NanPolicy, checked_nan_policy, quantiles_of
 from dpfrugal.grid import Grid
 from dpfrugal.guarantees import (
@@ -120,7 +120,7 @@ class KeyedDPFrugal1U(Guarded):
             self._discovery = KeyDiscovery(discover_keys, bounds[0] * (bounds[1] or 1))
             if np.ndim(start):
                 raise ParameterError("start must be one number where keys are discovered.")
-        self._index = KeyIndex(keys, max_keys=max_keys)
+        self._index = KeyIndex(keys, max_keys=max_keys, typed=discover_keys is not None)
         starts = starts_of(start, path.grid, max(1, self._index.size))
         self._first_start = int(starts[0])  # of a key that is yet to come
         self._state = KeyedState.at(starts, path, adaptive_steps)
@@ -192,8 +192,8 @@ class KeyedDPFrugal1U(Guarded):
             finally:
                 applied = self.items > before or not batch.size
                 if self._discovery is not None and not applied:
-                    self._index.forget(known)
                     self._discovery.recount(counts)
+                    self._index.forget(known)
                 if people is not None:
                     if applied:
                         people.settle(codes)
@@ -242,12 +242,14 @@ class KeyedDPFrugal1U(Guarded):
 
     def _fresh_release(self, progress: Progress | None) -> Any:
         """Theorem 10 rests on this: noise for every public key, whether or not it has had rows, then re-anchor."""
+        import pyarrow as pa
+
         self._account.before_noise()
         keys, public = self._index.keys, None
         if self._discovery is not None:
-            found = self._discovery.found()
-            public = in_order_of_keys(keys, np.union1d(self._discovery.public, found))
-            keys = keys.take(public)
+            self._discovery.settle(self._discovery.found())  # before anybody is told how many there are
+            public = in_order_of_keys(keys, self._discovery.public)
+            keys = keys.take(public) if public.size else pa.nulls(0)  # a type would say that some key is there
         values, exponents, state = self._state.release(public, self._guarantee, self._sensitivity, progress)
         alpha = self._guarantee.alpha(SHOWN_BETA, self._sensitivity, exact=True) * state.path.grid.step
         claim = KeyedClaim(
@@ -258,8 +260,6 @@ class KeyedDPFrugal1U(Guarded):
             items=self.items,
         )
         table = table_of(keys, self.quantiles, values, np.ldexp(alpha, exponents), claim.metadata())
-        if self._discovery is not None:
-            self._discovery.settle(found)
         self._state = state  # re-anchor
         return table
 
@@ -278,6 +278,11 @@ class KeyedDPFrugal1U(Guarded):
     def _forget(self) -> None:
         from dpfrugal.keyed_checkpoint import forgotten
 
+        if self._contributions is not None:
+            raise ReplayError(
+                "This checkpoint is stale, and counts rows per person: rows that were taken since are not in its "
+                "counts, so it cannot go on even without its items. Begin anew, or from a newer one."
+            )
         self._state = forgotten(self._state)
         if self._discovery is not None:
             self._discovery.settle(np.empty(0, dtype=np.int64))

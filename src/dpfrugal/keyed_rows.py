@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from dpfrugal.errors import ItemError, ItemTypeError
 from dpfrugal.frugal import NanPolicy
 from dpfrugal.items import chunks
-from dpfrugal.key_arrays import parts
 from dpfrugal.key_index import UNDECLARED, Codes, KeyIndex, NullKeys
 
 # So many rows are looked up and walked at once: their codes take 4 MB.
@@ -35,7 +34,7 @@ class Keys:
 
     def __init__(self, index: KeyIndex, keys: Any, null_keys: NullKeys) -> None:
         self._index, self._null_keys = index, null_keys
-        self._parts = list(parts(keys))
+        self._parts = index.parts(keys)
         self._part, self._first = 0, 0
         self.size = sum(len(part) for part in self._parts)
 

@@ -44,10 +44,13 @@ class Stock:
 
 _stocks: dict[tuple[Guarantee, Sensitivity], Stock | None] = {}
 _lock = threading.Lock()
+_process = os.getpid()
 
 
 def add_noise(values: Sequence[int], guarantee: Guarantee, sensitivity: Sensitivity) -> list[int]:
     """``values`` plus fresh noise: a release of all of them together is covered by ``guarantee``."""
+    if os.getpid() != _process:  # a fork from C runs no hooks
+        _forget_stocks()
     try:
         stock = _stocks[guarantee, sensitivity]
     except KeyError:
@@ -123,8 +126,8 @@ def _wait_for_refills() -> None:
 
 def _forget_stocks() -> None:
     """In a forked process: the parent will use the same numbers."""
-    global _lock
-    _lock = threading.Lock()
+    global _lock, _process
+    _lock, _process = threading.Lock(), os.getpid()
     for stock in _stocks.values():
         if stock is not None:
             stock.numbers.clear()

@@ -123,11 +123,11 @@ class PrivateQuantile(Guarded):
             self._refuse_copies_and_loops()
         if (kind := type(item)) is not int and (kind is not float or item != item):
             item = admitted(item, self._nan_policy)
-        with self._lock:
-            self._pending.append(item)
-        if len(self._pending) >= MOST_PENDING:
+        if len(self._pending) >= MOST_PENDING:  # first: what is refused here must not take the item in
             with self._alone():
                 self._settle()
+        with self._lock:
+            self._pending.append(item)
 
     def update_many(self, items: Iterable[float] | Any) -> None:
         """Take in a batch: all of it, or, where any of it is refused, nothing."""
@@ -272,6 +272,7 @@ class PrivateQuantile(Guarded):
         Noise drawn for segments of a batch that is refused later is thrown away with them, unseen.
         """
         machine, counts, filled = self._machine, self._counts.copy(), self._filled
+        noted = False  # once: how many segments a refused batch would have closed depends on its items
         for chunk in batch:
             first = 0
             while first < chunk.values.size:
@@ -284,7 +285,9 @@ class PrivateQuantile(Guarded):
                 if filled >= machine.segment_length:
                     if machine is self._machine:
                         machine = copy.deepcopy(machine)
-                    self._account.before_noise()
+                    if not noted:
+                        self._account.before_noise()
+                        noted = True
                     _absorb(machine, counts, self._nan_policy)
                     counts, filled = self._empty_counts(machine), 0
         # No interrupt can come between these stores.

@@ -31,6 +31,8 @@ def key_frame(df: Any, by: str, keys: Any) -> Any:
 
     if pa.types.is_large_string(keys.type) or pa.types.is_large_binary(keys.type):
         keys = keys.cast(pa.string() if pa.types.is_large_string(keys.type) else pa.binary())
+    if pa.types.is_timestamp(keys.type) and keys.type.unit == "ns":  # Spark would cut them, and might make two keys one
+        raise ParameterTypeError("keys are times in nanoseconds, and Spark has microseconds: cast them first.")
     codes = pa.array(range(len(keys)), type=pa.int32())
     frame = df.sparkSession.createDataFrame(pa.table({"key": keys, "code": codes}))
     had, given = field(df, by).dataType, frame.schema["key"].dataType

@@ -14,7 +14,7 @@ from dpfrugal.engines.spark_batch import counts
 from dpfrugal.engines.spark_columns import checked_frame, item
 from dpfrugal.engines.spark_files import Records
 from dpfrugal.engines.two_scans import Options
-from dpfrugal.errors import ParameterTypeError, PrivacyError
+from dpfrugal.errors import ParameterTypeError, PrivacyError, ReplayError
 from dpfrugal.guarantees import Guarantee
 from dpfrugal.ledger import Ledger
 from dpfrugal.quantile import PrivateQuantile
@@ -93,6 +93,8 @@ def goes_on(record: dict[str, Any], ledger: Ledger | None) -> Account:
     A driver that dies after the ledger has moved and before the batch has a record has shown nothing. The ledger cannot
     know that: what waited in the open segment is forgotten then, and the batch is counted anew.
     """
+    if record["ledger"] is not None and ledger is None:
+        raise ReplayError("The checkpoint of this stream is charged to a ledger: give ledger= and dataset= again.")
     account = Account.of_record(record, ledger)
     account.prove_fresh(accept_replay_risk=ledger is None, forget_if_stale=True)
     return account
