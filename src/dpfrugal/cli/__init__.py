@@ -73,5 +73,6 @@ def main() -> None:
         sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.stderr.write(f"dpfrugal: the output could not be written ({error.strerror}).\n")
+        what = f"{error.filename} cannot be used" if error.filename else "the output could not be written"
+        sys.stderr.write(f"dpfrugal: {what} ({error.strerror}).\n")
         sys.exit(BAD_INPUT)

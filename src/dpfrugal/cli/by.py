@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,7 +89,7 @@ def quantile_by(
     **options: Any,
 ) -> None:
     """Read a file, release, write the table."""
-    from dpfrugal.cli.terminal import noise_progress, progress
+    from dpfrugal.cli.terminal import explain_ledger, noise_progress, progress
     from dpfrugal.columns import read_ahead
     from dpfrugal.keyed import KeyedDPFrugal1U
     from dpfrugal.tables import open_column
@@ -118,6 +119,8 @@ def quantile_by(
         release = estimator.release(noised)
     write(release, form, output, options["decimals"])
     explain(estimator, release, options["start"], options["decimals"])
+    if options["ledger"] is not None:
+        explain_ledger(options["ledger"], options["dataset"])
 
 
 def _peeked(table: "Column", file: str) -> tuple[Any, Iterator[tuple[Any, int]]]:
@@ -136,6 +139,8 @@ def _form(output: Path | None, to: o.Output | None) -> o.Output:
         return to or (o.Output.TABLE if sys.stdout.isatty() else o.Output.CSV)
     if not output.parent.is_dir() or output.is_dir():
         raise ParameterError(f"--output {output}: there is no such folder to write a file in.")
+    if not os.access(output if output.exists() else output.parent, os.W_OK):
+        raise ParameterError(f"--output {output}: it may not be written.")
     if to is None and output.suffix.lower() not in SUFFIXES:
         raise ParameterError(f"--output {output}: choose --to csv, jsonl, parquet or table; its name does not say.")
     return to or SUFFIXES[output.suffix.lower()]
@@ -209,7 +214,9 @@ def explain(estimator: "KeyedDPFrugal1U", release: Any, start: float, decimals: 
 
     claim = {name.decode(): text.decode() for name, text in release.schema.metadata.items()}
     keys = len(estimator.keys)
-    notes.print(f"{claim['total']} per {claim['unit']} (replace-one), {estimator.items:,} items, {keys:,} keys")
+    notes.print(
+        f"{claim['total']} per {claim['unit']} (replace-one), {estimator.items:,} items, {keys:,} keys; α is at 95%"
+    )
     if estimator.discover_keys is not None:
         notes.print("Half of ε covers the values, the other half and δ which keys are shown.")
     if estimator.set_aside:
