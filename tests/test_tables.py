@@ -231,3 +231,26 @@ def test_numeric_kinds_that_are_not_plain(tmp_path: Path) -> None:
     pq.write_table(pa.table(columns), path)
     for name in columns:
         assert sum(len(batch) for batch, _ in open_column(path, name).batches) == 2
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.ndjson"])
+def test_text_is_read_through_files_of_pyarrows_own(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that reads ahead of an error through a file of Python's aborts the program that ends meanwhile."""
+    import pyarrow.csv
+    import pyarrow.json
+
+    path, sources = tmp_path / name, []
+    text = b'{"value": 1}\n' if "ndjson" in name else b"value\n1\n"
+    path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    for module, opener in ((pyarrow.csv, "open_csv"), (pyarrow.json, "open_json")):
+        original = getattr(module, opener)
+
+        def listening(source: Any, original: Any = original, **options: Any) -> Any:
+            sources.append(source)
+            return original(source, **options)
+
+        monkeypatch.setattr(module, opener, listening)
+    assert sum(len(batch) for batch, _ in tables.open_column(path).batches) == 1
+    assert len(sources) == 1
+    assert isinstance(sources[0], pa.NativeFile)
+    assert not isinstance(sources[0], pa.PythonFile)

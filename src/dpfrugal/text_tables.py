@@ -146,16 +146,18 @@ def _text_column(
 
     def batches() -> Iterator[tuple[Any, int]]:
         failed = False
-        with path.open("rb") as file:
+        try:
+            # pyarrow reads ahead in a thread of its own, even past an error. So the file is pyarrow's, not Python's,
+            # which would abort a program that ends meanwhile; and nobody closes it but the last that holds it.
+            file = pa.OSFile(str(path))
             source = pa.input_stream(file, compression="gzip") if path.suffix.lower() == ".gz" else file
             before = 0
-            try:
-                with open_reader(source) as reader:
-                    for batch in reader:
-                        yield batch.select([name, *others]) if others else batch.column(0), file.tell() - before
-                        before = file.tell()
-            except (pa.ArrowException, OSError):
-                failed = True
+            with open_reader(source) as reader:
+                for batch in reader:
+                    yield batch.select([name, *others]) if others else batch.column(0), file.tell() - before
+                    before = file.tell()
+        except (pa.ArrowException, OSError):
+            failed = True
         if failed:
             raise attempt(bad_line, damaged(path, kind), UNREADABLE)
 
