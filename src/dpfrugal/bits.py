@@ -14,7 +14,7 @@ from numba.extending import intrinsic, overload
 
 from dpfrugal.coins import BLOCK
 
-_SHORTS = ir.VectorType(ir.IntType(16), BLOCK)
+_SHORTS, _WIDE = ir.VectorType(ir.IntType(16), BLOCK), ir.VectorType(ir.IntType(32), BLOCK)
 
 
 def ones(word: Any) -> Any:
@@ -43,6 +43,14 @@ def sides(points: Any, reaches: Any, coins: Any, mark: Any, up_from: Any, down_f
     return np.uint64(above), np.uint64(allowed), np.uint64(undecided)
 
 
+def matches(numbers: Any, shift: Any, mask: Any, wanted: Any) -> Any:
+    """Which of a block's 32-bit numbers, shifted right and masked, are the wanted one."""
+    found = 0
+    for lane in range(BLOCK):
+        found |= bool((numbers[lane] >> shift) & mask == wanted) << lane
+    return np.uint64(found)
+
+
 def prefetch(array: Any, place: Any) -> None:
     """Ask for a place of an array ahead of its use. It need not exist: nothing is read."""
 
@@ -60,6 +68,11 @@ def _trailing_zeros(_: Any, word: Any) -> Any:
     return types.int64(word), generate
 
 
+def _everywhere(builder: Any, row: Any, number: Any) -> Any:
+    first = builder.insert_element(ir.Constant(row, ir.Undefined), number, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, first, ir.Constant(_WIDE, [0] * BLOCK))
+
+
 @intrinsic
 def _sides(_: Any, points: Any, reaches: Any, coins: Any, mark: Any, up_from: Any, down_from: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -68,8 +81,7 @@ def _sides(_: Any, points: Any, reaches: Any, coins: Any, mark: Any, up_from: An
             return builder.load(builder.bitcast(data, _SHORTS.as_pointer()), align=2)
 
         def everywhere(place: int) -> Any:
-            first = builder.insert_element(ir.Constant(_SHORTS, ir.Undefined), arguments[place], ir.IntType(32)(0))
-            return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(ir.IntType(32), BLOCK), [0] * BLOCK))
+            return _everywhere(builder, _SHORTS, arguments[place])
 
         distances, reaches, tosses = builder.sub(row(0), everywhere(3)), row(1), row(2)
         above = builder.icmp_signed(">", distances, reaches)
@@ -83,6 +95,18 @@ def _sides(_: Any, points: Any, reaches: Any, coins: Any, mark: Any, up_from: An
         return context.make_tuple(builder, signature.return_type, words)
 
     return types.UniTuple(types.uint64, 3)(points, reaches, coins, mark, up_from, down_from), generate
+
+
+@intrinsic
+def _matches(_: Any, numbers: Any, shift: Any, mask: Any, wanted: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        row = builder.load(builder.bitcast(data, _WIDE.as_pointer()), align=4)
+        shift, mask, wanted = (_everywhere(builder, _WIDE, number) for number in arguments[1:])
+        found = builder.icmp_signed("==", builder.and_(builder.ashr(row, shift), mask), wanted)
+        return builder.bitcast(found, ir.IntType(64))
+
+    return types.uint64(numbers, types.int32, types.int32, types.int32), generate
 
 
 @intrinsic
@@ -119,6 +143,14 @@ def _typed_lowest(word: Any) -> Any:
 def _typed_sides(points: Any, reaches: Any, coins: Any, mark: Any, up_from: Any, down_from: Any) -> Any:
     def compiled(points: Any, reaches: Any, coins: Any, mark: Any, up_from: Any, down_from: Any) -> Any:
         return _sides(points, reaches, coins, mark, up_from, down_from)
+
+    return compiled
+
+
+@overload(matches)
+def _typed_matches(numbers: Any, shift: Any, mask: Any, wanted: Any) -> Any:
+    def compiled(numbers: Any, shift: Any, mask: Any, wanted: Any) -> Any:
+        return _matches(numbers, shift, mask, wanted)
 
     return compiled
 

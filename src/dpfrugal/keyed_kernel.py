@@ -1,26 +1,30 @@
 """The walk of many keys over one stream, compiled by numba. Equal to ``frugal.step`` bit for bit.
 
 Rows go by in blocks of 64, whose coins are computed at once, in a loop that vectorises. A row then moves the estimates
-of its key, which may lie anywhere in memory: the next block's are asked for while this block's are moved.
+of its key, which may lie anywhere in memory: where they are far away, the next block's are asked for while this
+block's are moved.
 
 ``codes`` are the places of the rows' keys; a negative one moves nothing. ``scale`` is None for integers that already
 are grid points, and 10.0**decimals for floats. The estimates of key c are ``estimates[c * quantiles]`` and the next
 ones. ``steps`` is None where every step is one grid unit; see ``steps`` for its bytes.
 
-2^estate_bits neighbouring keys make an estate, and estates are dealt out in turn to ``parties``, a power of two. The
-rows go by once for each party: where all estimates together take more pages of memory than the processor keeps track
-of, that is faster. Calls for different parties may run at the same time: no two of them write to one estimate.
+2^estate_bits neighbouring keys make an estate, and estates are dealt out in turn to ``parties``, a power of two. A call
+moves the keys of one party: which rows of a block are theirs is one word of 64 bits. Calls for different parties may
+run at the same time, as no two of them write to one estimate; what each does for all rows is a tenth of the work.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from dpfrugal.bits import prefetch
+from dpfrugal.bits import lowest, matches, prefetch
 from dpfrugal.coins import BLOCK
 from dpfrugal.compiler import cached
 from dpfrugal.kernels import block_coins, inlined
 from dpfrugal.steps import EXPONENT
+
+SIGN: Final = 1 << 31
+_0, _1 = np.uint64(0), np.uint64(1)
 
 
 @inlined
@@ -49,17 +53,14 @@ def move_key(
 
 
 @inlined
-def listed(codes: Any, estate_bits: Any, parties: Any, party: Any, rows: Any) -> Any:
-    """Write down the rows whose keys are declared and of this party. Returns how many.
-
-    A row is written down before it is known to belong there: the processor could only guess the answer.
-    """
-    count = np.int64(0)
+def rows_of(codes: Any, estate_bits: Any, mask: Any, party: Any) -> Any:
+    """Which of up to 64 rows have a key of this party; a negative code keeps its sign, and is of none."""
+    if codes.shape[0] == BLOCK:
+        return matches(codes, estate_bits, mask, party)
+    rows = _0
     for lane in range(codes.shape[0]):
-        rows[count] = lane
-        here = (codes[lane] >> estate_bits) & (parties - 1) == party
-        count += np.int64(here & (codes[lane] >= 0))
-    return count
+        rows |= np.uint64((codes[lane] >> estate_bits) & mask == party) << np.uint64(lane)
+    return rows
 
 
 @cached
@@ -73,28 +74,30 @@ def walk_keys(
     down_from: Any,
     key: Any,
     clock: Any,
+    far: Any,
     estate_bits: Any,
     parties: Any,
-    first_party: Any,
-    last_party: Any,
+    party: Any,
 ) -> Any:
-    """Move the estimates past all rows, in place, and then the clock, which is the first row's position."""
+    """Move the estimates of a party past all rows, in place, and then the clock, which is the first row's position."""
     position, size, quantiles = clock[0], codes.shape[0], up_from.shape[0]
+    shift, mask, wanted = np.int32(estate_bits), np.int32(parties - 1 - SIGN), np.int32(party)
     coins, upper_coins = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint16)
-    rows, now = np.empty((2, BLOCK + 1), np.int32), 0
-    for party in range(first_party, last_party + 1):
-        first, stop = 0, min(size, BLOCK - position % BLOCK)
-        count = listed(codes[first:stop], estate_bits, parties, party, rows[now])
-        while first < size:
-            after = min(size, stop + BLOCK)
-            count_after = listed(codes[stop:after], estate_bits, parties, party, rows[1 - now])
-            for i in range(count_after):
-                prefetch(estimates, np.int64(codes[stop + rows[1 - now, i]]) * quantiles)
-            lead = (position + first) % BLOCK
-            block_coins(key, position + first - lead, coins, upper_coins)
-            for i in range(count):
-                lane = rows[now, i]
-                code, value = codes[first + lane], items[first + lane]
-                move_key(code, value, scale, coins[lead + lane], estimates, steps, up_from, down_from)
-            first, stop, count, now = stop, after, count_after, 1 - now
+    first, stop = 0, min(size, BLOCK - position % BLOCK)
+    rows = rows_of(codes[first:stop], shift, mask, wanted)
+    while first < size:
+        after = min(size, stop + BLOCK)
+        rows_after = rows_of(codes[stop:after], shift, mask, wanted)
+        waiting = rows_after if far else _0
+        while waiting != _0:
+            prefetch(estimates, np.int64(codes[stop + lowest(waiting)]) * quantiles)
+            waiting &= waiting - _1
+        lead = (position + first) % BLOCK
+        block_coins(key, position + first - lead, coins, upper_coins)
+        while rows != _0:
+            lane = lowest(rows)
+            rows &= rows - _1
+            code, value = codes[first + lane], items[first + lane]
+            move_key(code, value, scale, coins[lead + lane], estimates, steps, up_from, down_from)
+        first, stop, rows = stop, after, rows_after
     clock[0] = position + size

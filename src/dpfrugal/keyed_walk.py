@@ -5,7 +5,6 @@ for bit. The coin of a row belongs to its position in the whole stream, not to i
 """
 
 import sys
-import threading
 from typing import Any, Final
 
 import numpy as np
@@ -15,14 +14,12 @@ from dpfrugal import coins
 from dpfrugal.compiler import loading, read_only
 from dpfrugal.frugal import WORTH_COMPILING, step
 from dpfrugal.steps import EXPONENT
+from dpfrugal.threads import WORTH_A_THREAD, at_once
 from dpfrugal.walk import EXACT_AS_FLOAT, Path
 
-# Estimates that take up more memory than this are walked part by part: the processor keeps track of so many pages.
-NEAR_MEMORY: Final = 1 << 22
-MOST_PARTS: Final = 4
+# Estimates that take up more memory than this are asked for ahead of their rows.
+NEAR_MEMORY: Final = 1 << 20
 PAGE: Final = 1 << 12
-# Fewer rows than this are not worth a second thread.
-WORTH_A_THREAD: Final = 1 << 15
 
 
 def walk_keys_plainly(
@@ -78,17 +75,14 @@ def advance_keys(
     with loading(("walk_keys", items.dtype)):
         from dpfrugal.keyed_kernel import walk_keys
 
-        if codes.size < WORTH_A_THREAD:
-            threads = 1
-        each = _parts(estimates.nbytes // threads) if codes.size >= WORTH_A_THREAD else 1
-        parties = each * threads
+        parties = threads if codes.size >= WORTH_A_THREAD else 1
         # An estate is a page where there are many; in a small state it is a few cache lines.
         per_page = max(1, PAGE // (8 * estimates.shape[1]))
         estate = per_page if estimates.shape[0] >= 16 * per_page * parties else 16
         flat = estimates.reshape(-1)
         bytes_of_steps = None if steps is None else read_only(steps.reshape(-1))
 
-        def walk(own_clock: NDArray[np.int64], first_party: int) -> None:
+        def walk(own_clock: NDArray[np.int64], party: int) -> None:
             # Without the compiler (NUMBA_DISABLE_JIT) the coins' arithmetic is numpy's, which warns when it wraps.
             with np.errstate(over="ignore"):
                 walk_keys(
@@ -101,30 +95,15 @@ def advance_keys(
                     path.down_from,
                     np.uint64(path.key),
                     own_clock,
+                    estimates.nbytes > NEAR_MEMORY,
                     estate.bit_length() - 1,
                     parties,
-                    first_party,
-                    first_party + each - 1,
+                    party,
                 )
 
-        if threads == 1:
+        if parties == 1:
             walk(clock, 0)
             return
-        clocks = [clock.copy() for _ in range(threads)]
-        others = [threading.Thread(target=walk, args=(clocks[k], each * k)) for k in range(1, threads)]
-        for other in others:
-            other.start()
-        walk(clocks[0], 0)
-        for other in others:
-            other.join()
-        if any(own[0] != clocks[0][0] for own in clocks):
-            raise RuntimeError("A thread that walked a batch has failed.")
-        clock[0] = clocks[0][0]
-
-
-def _parts(nbytes: int) -> int:
-    """In how many turns to walk, a power of two."""
-    parts = 1
-    while parts < MOST_PARTS and nbytes > parts * NEAR_MEMORY:
-        parts *= 2
-    return parts
+        clocks = np.repeat(clock, parties)
+        at_once(lambda party: walk(clocks[party : party + 1], party), parties)
+        clock[0] = clocks[0]
