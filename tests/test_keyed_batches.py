@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numba
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -19,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfrugal as dpf
-from dpfrugal import keyed, keyed_rows
+from dpfrugal import keyed, keyed_rows, keyed_walk
 from dpfrugal.keyed_state import KeyedState
 from dpfrugal.keyed_walk import walk_keys_plainly
 
@@ -268,6 +269,68 @@ def test_an_interrupted_batch_changes_nothing(threads: int, monkeypatch: pytest.
     assert raw(k) == before
     k.update_many(KEYS, VALUES)
     assert raw(k) == after([(KEYS * 2, np.tile(VALUES, 2))])
+
+
+def test_without_the_compiler_an_interrupt_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python code can be cut in two anywhere; compiled code cannot, and walks on the state itself."""
+    from dpfrugal import keyed_kernel
+
+    k = make()
+    k.update_many(KEYS, VALUES)
+    before, walk_keys = raw(k), keyed_kernel.walk_keys
+
+    def cut_short(*arguments: Any) -> None:
+        walk_keys(arguments[0][:500], *arguments[1:])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(keyed_kernel, "walk_keys", cut_short)
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    with pytest.raises(KeyboardInterrupt):
+        k.update_many(KEYS, VALUES)
+    assert raw(k) == before
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 0)
+    with pytest.raises(KeyboardInterrupt):
+        k.update_many(KEYS, VALUES)
+    assert raw(k) != before, "this is what the copy is for"
+
+
+KINDS_OF_KEYS: dict[str, Callable[[Any], Any]] = {
+    "plain": pa.array,
+    "with nulls": lambda keys: pa.array([key if i % 7 else None for i, key in enumerate(keys)]),
+    "encoded": lambda keys: pa.array(keys).dictionary_encode(),
+    "in chunks": lambda keys: pa.chunked_array([keys[:1], keys[1:500], [], keys[500:]]),
+    "objects": lambda keys: [(key,) for key in keys],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_KEYS)
+def test_threads_look_up_what_one_looks_up(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys, names = KINDS_OF_KEYS[kind](KEYS), NAMES if kind != "objects" else [(name,) for name in NAMES]
+    options = {"keys": names, "null_keys": "drop"}
+    expected = after([(keys, VALUES), (keys, VALUES)], **options)
+    shares = []
+    shared = keyed_rows.at_once
+
+    def counting(work: Any, threads: int) -> None:
+        shares.append(threads)
+        shared(work, threads)
+
+    for module in (keyed_rows, keyed_walk):
+        monkeypatch.setattr(module, "WORTH_A_THREAD", 2)
+    monkeypatch.setattr(keyed_rows, "at_once", counting)
+    assert after([(keys, VALUES), (keys, VALUES)], threads=4, **options) == expected
+    assert bool(shares) is (kind != "objects")
+
+
+def test_threads_refuse_what_one_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyed_rows, "WORTH_A_THREAD", 1)
+    k = make(threads=2)
+    k.update_many(KEYS, VALUES)
+    before = raw(k)
+    for bad in (pa.array([*KEYS[:-1], None]), np.arange(900)):
+        with pytest.raises(dpf.DPFrugalError):
+            k.update_many(bad, VALUES)
+        assert raw(k) == before
 
 
 def test_an_interrupted_release_releases_nothing() -> None:

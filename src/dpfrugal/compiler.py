@@ -23,6 +23,13 @@ def cached(function: Function) -> Function:
         return njit(nogil=True)(function)  # type: ignore[no-any-return]
 
 
+def is_off() -> bool:
+    """Whether functions run as they are written (NUMBA_DISABLE_JIT): slowly, and an interrupt can cut them in two."""
+    from numba import config
+
+    return bool(config.DISABLE_JIT)
+
+
 @contextmanager
 def loading(what: object) -> Iterator[None]:
     """Keep the garbage collector still while the compiler loads: it would search its objects again and again.

@@ -74,6 +74,7 @@ class KeyIndex:
         self._types: set[type] = set()  # of other hashable objects
         self._table: Any = None
         self._last: tuple[Any, Codes] | None = None  # a dictionary and its codes
+        self._seen: Any = None  # the dictionary of the last part
         self._growing = keys is None
         if keys is not None:
             self._declare(keys)
@@ -144,6 +145,16 @@ class KeyIndex:
         if guessed and any(not isinstance(part, list) and _needs_unsigned(part) for part in found):
             raise ItemTypeError(UNTYPED)
         return found
+
+    def is_settled_for(self, part: Any) -> bool:
+        """Whether several threads may look the part up at once: no key is added, and its dictionary is known."""
+        if self._growing or isinstance(part, list) or self.kind == "objects":
+            return False
+        dictionary = getattr(part, "dictionary", None)
+        return dictionary is None or self._knows(dictionary)
+
+    def _knows(self, dictionary: Any) -> bool:
+        return self._last is not None and _same_memory(self._last[0], dictionary)
 
     def forget(self, size: int) -> None:
         """Keep the first keys only: what a refused batch has added is taken back."""
@@ -221,17 +232,18 @@ class KeyIndex:
 
         dictionary = part.dictionary
         indices: NDArray[np.integer[Any]] = part.indices.to_numpy()
-        if self._last is not None and _same_memory(self._last[0], dictionary):
+        if self._last is not None and self._knows(dictionary):
             return self._last[1].take(indices)
         used = np.zeros(len(dictionary), dtype=np.bool_)
         used[indices] = True
         all_used = bool(used.all())
-        if self._growing or len(dictionary) > len(part):
+        again, self._seen = self._seen is not None and _same_memory(self._seen, dictionary), dictionary
+        if self._growing or (len(dictionary) > len(part) and not again):
             codes = np.full(len(dictionary), UNDECLARED, dtype=np.int32)
             chosen = dictionary if all_used else without_views(dictionary).filter(pa.array(used))
             codes[used] = self._part_codes(chosen, null_keys)
             return codes.take(indices)
-        # All of it, for the batches to come; an entry that is null is a null key of the rows that use it.
+        # All of it, for the parts to come; an entry that is null is a null key of the rows that use it.
         codes = self._part_codes(dictionary, "drop")
         if null_keys == "raise" and dictionary.null_count and used[dictionary.is_null().to_numpy(False)].any():
             raise ItemError(NULLS)

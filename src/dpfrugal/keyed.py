@@ -36,7 +36,7 @@ from dpfrugal.key_index import MOST_KEYS, KeyIndex, NullKeys, checked_null_keys
 from dpfrugal.keyed_release import KeyedClaim, table_of, total_cost
 from dpfrugal.keyed_rows import PIECE, UNEVEN, Keys, KnownCodes, pieces, sized
 from dpfrugal.keyed_state import KeyedState
-from dpfrugal.keyed_walk import is_small
+from dpfrugal.keyed_walk import is_one_call
 from dpfrugal.ledger import Ledger
 from dpfrugal.noise import Progress
 from dpfrugal.release import SHOWN_BETA
@@ -176,7 +176,7 @@ class KeyedDPFrugal1U(Guarded):
         """
         with self._alone():
             before, known = self.items, self._index.size
-            batch, values = Keys(self._index, keys, self._null_keys), sized(values)
+            batch, values = Keys(self._index, keys, self._null_keys, self._threads), sized(values)
             if batch.size != len(values):
                 lengths = f"there are {batch.size:,} keys and {len(values):,} values"
                 raise ItemError(f"keys and values must be of the same length; {lengths}.")
@@ -214,8 +214,8 @@ class KeyedDPFrugal1U(Guarded):
         batch = pieces(keys, values, self._nan_policy)
         if rows <= PIECE:
             batch = iter(several := list(batch))
-            small = self._threads > 1 or self._discovery is not None or is_small(self.items + rows)
-            if len(several) == 1 and not small:
+            whole = len(several) == 1 and self._discovery is None
+            if whole and is_one_call(self.items + rows, self._threads):
                 self._state.walk(several[0].codes, several[0].values, threads=1)
                 return
         state = self._state.copy()

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal import coins
+from dpfrugal import coins, compiler
 from dpfrugal.compiler import loading, read_only
 from dpfrugal.frugal import WORTH_COMPILING, step
 from dpfrugal.steps import EXPONENT
@@ -46,6 +46,11 @@ def is_small(rows: int) -> bool:
     return rows < WORTH_COMPILING and "numba" not in sys.modules
 
 
+def is_one_call(rows: int, threads: int) -> bool:
+    """Whether a walk, after so many rows, is one call of compiled code, which no interrupt can cut in two."""
+    return threads == 1 and not is_small(rows) and not compiler.is_off()
+
+
 def comparable(values: NDArray[Any], path: Path, reach: int) -> tuple[NDArray[Any], np.float64 | None]:
     """Items as a kernel compares them, and their scale: as they are, or as grid points. NaN is the caller's to drop.
 
@@ -70,7 +75,7 @@ def advance_keys(
 ) -> None:
     """Move the estimates past the rows in place, and the clock with them.
 
-    In one thread it is one call of compiled code, which no interrupt can cut in two.
+    In one thread it is one call of compiled code: both or neither.
     """
     with loading(("walk_keys", items.dtype)):
         from dpfrugal.keyed_kernel import walk_keys
