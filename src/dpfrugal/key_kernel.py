@@ -116,7 +116,9 @@ def find_strings(
                 if mark == _0:
                     break
                 if (mark ^ hashes[r]) >> _32 == _0 and (table[slot, 1] & _LENGTHS) == lengths[r]:
-                    fetch(keys + (table[slot, 1] >> _LENGTH_BITS))
+                    place = keys + (table[slot, 1] >> _LENGTH_BITS)
+                    fetch(place)
+                    fetch(place + lengths[r] - _1)  # a key may lie across two cache lines
                     break
                 slot = (slot + _1) & mask
             found[r] = slot

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 # Fewer rows than this are not worth a second thread.
-WORTH_A_THREAD: Final = 1 << 15
+WORTH_A_THREAD: Final = 1 << 17
 
 
 def at_once(work: Callable[[int], None], threads: int) -> None:

@@ -27,6 +27,8 @@ SUFFIXES = {
 }
 PARQUET, ARROW = b"PAR1", b"ARROW1"
 MOST_SHOWN = 1000
+# Batches of strings are large: some 4 MB each.
+MOST_WAITING = 8
 
 
 def declared_keys(path: Path, by: str | None, kind: Any) -> Any:
@@ -107,7 +109,7 @@ def quantile_by(
     estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=declared, **options)
     with progress(table.name, table.total, table.unit) as made:
         done = 1
-        for batch, advance in read_ahead(batches):
+        for batch, advance in read_ahead(batches, MOST_WAITING):
             estimator.update_many(batch.column(1), batch.column(0), person=None if person is None else batch.column(2))
             made(advance, len(batch))
             if estimator.items * rounds >= table.total * done and done < rounds:  # at times that rows do not decide
