@@ -156,6 +156,7 @@ def test_watch_by(folder: Path) -> None:
 
 
 FLIGHTS = ("quantile", "flights.parquet", *ASK)
+BY = ("--by", "carrier", "--keys", "carriers.txt")
 
 
 @pytest.mark.parametrize(
@@ -178,6 +179,24 @@ FLIGHTS = ("quantile", "flights.parquet", *ASK)
         ((*FLIGHTS, "--by", "carrier", "--keys", "carriers.txt", "--person", "nobody"), "no column 'nobody'"),
         ((*FLIGHTS, "--by", "delay", "--keys", "carriers.txt"), "must name different columns"),
         ((*FLIGHTS, "--keys", "carriers.txt"), "are for --by"),
+        ((*FLIGHTS, *BY, "--algorithm", "private-quantile"), "leave out --algorithm private-quantile"),
+        ((*FLIGHTS, *BY, "--json", "--output", "a.csv"), "--json writes JSON Lines, not csv"),
+        ((*FLIGHTS, *BY, "--json", "--to", "parquet", "--output", "a.x"), "--json writes JSON Lines, not parquet"),
+        ((*FLIGHTS, *BY, "--calibration", "classic"), "--calibration is for --epsilon with --delta"),
+        ((*FLIGHTS, "--calibration", "classic"), "--calibration is for --epsilon with --delta"),
+        (
+            (*FLIGHTS, "--by", "carrier", "--discover-keys", "--delta", 1e-6, "--calibration", "analytic"),
+            "--calibration is for Gaussian noise",
+        ),
+        ((*FLIGHTS, *BY, "--output", "."), "this is a folder"),
+        ((*FLIGHTS, *BY, "--max-keys-per-person", 0), "dpfrugal: --max-keys-per-person must be"),
+        (("quantile", "blank.csv", *ASK, *BY), "--null-keys drop"),
+        (("quantile", "blank.csv", *ASK, *BY, "--null-keys", "drop", "--person", "pilot"), "person has null ids"),
+        (("watch", "--by", "-q", 2, "--epsilon", 1, "--every", 9, "--keys", "carriers.txt"), "--quantile must lie"),
+        (
+            ("watch", *BY[2:], "--by", "-q", 0.5, "--epsilon", 1, "--every", 9, "--algorithm", "private-quantile"),
+            "leave out --algorithm",
+        ),
         (("quantile", "flights.csv", *ASK, "--by", "carrier", "--keys", "carriers.txt", "--rounds", 2), "--rounds is"),
         (("quantile", "-", *ASK, "--by", "carrier", "--keys", "carriers.txt"), "dpfrugal watch --by"),
         (("quantile", "nulls.parquet", *ASK, "--by", "carrier", "--keys", "carriers.txt"), "--null-keys drop"),
@@ -194,10 +213,33 @@ def test_refusals(folder: Path, arguments: tuple[object, ...], sentence: str, mo
     (folder / "empty.txt").write_text("")
     pq.write_table(pa.table({"carrier": ["AA", None], "delay": [1, 2]}), folder / "nulls.parquet")
     pq.write_table(TABLE.slice(0, 0), folder / "nothing.parquet")
+    (folder / "blank.csv").write_text("carrier,delay,pilot\nAA,1,7\n,2,7\nUA,3,\n")
     done = run(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_keys_of_a_csv_are_text_as_it_stands_and_empty_ones_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NA is a country and an airline; 1.5 and 1.50 are two texts."""
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text("key,x\n" + "NA,1\n1.5,1\n1.50,1\n,1\n" * 100)
+    ask = ("quantile", "rows.csv", "--column", "x", "--by", "key", "-q", 0.5, "--epsilon", 2000, "--delta", 1e-6)
+    done = run(*ask, "--discover-keys", "--null-keys", "drop")
+    assert [row["key"] for row in csv.DictReader(done.stdout.splitlines())] == ["1.5", "1.50", "NA"]
+    assert "ε=2000, δ=1e-06 per item" in done.stderr
+    assert "Of that, ε=1000 covers the values, ε=1000, δ=1e-06 which keys are shown." in done.stderr
+
+
+def test_one_key_is_not_one_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text("key,x\na,1\n")
+    Path("keys.txt").write_text("a\n")
+    ask = ("quantile", "rows.csv", "--column", "x", "-q", 0.5, "--epsilon", 1)
+    assert "1 item, 1 key;" in run(*ask, "--by", "key", "--keys", "keys.txt", "--algorithm", "dp-frugal-1u").stderr
+    assert run(*ask, "--algorithm", "dp-frugal-1u").stderr.splitlines()[0].endswith(", 1 item")
 
 
 def test_lines_that_are_no_key_and_number(folder: Path) -> None:

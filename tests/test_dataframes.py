@@ -91,6 +91,21 @@ def test_persons_and_discovery() -> None:
     assert "≤ 5 items" in table.schema.metadata[b"unit"].decode()
 
 
+@pytest.mark.parametrize("frame", ["arrow", "pandas", "polars", "duckdb"])
+def test_rounds_release_after_equal_numbers_of_rows(frame: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    released = []
+    release = dpf.KeyedDPFrugal1U.release
+
+    def counting(self: dpf.KeyedDPFrugal1U) -> Any:
+        released.append(self.items)
+        return release(self)
+
+    monkeypatch.setattr(dpf.KeyedDPFrugal1U, "release", counting)
+    table = dpf.quantiles_by(FRAMES[frame](TABLE), "delay", 0.5, dpf.PureDP(epsilon=1.0), **options(rounds=7))
+    assert released == [ROWS * done // 7 for done in range(1, 8)]
+    assert table.schema.metadata[b"guarantee"].decode() == "ε=1"
+
+
 @pytest.mark.parametrize("recipe", re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL))
 def test_recipes_run_in_five_lines(recipe: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(recipe, "docs/keys.md", "exec"), {})  # noqa: S102 - it is ours
@@ -119,6 +134,9 @@ def options(**others: Any) -> dict[str, Any]:
         (pd.DataFrame({"carrier": ["AA", 1], "delay": [1, 2]}), "delay", options(), "one type"),
         (pd.DataFrame([["AA", 1, 2]], columns=["carrier", "delay", "delay"]), "delay", options(), "more than one"),
         (TABLE.rename_columns(["carrier", "x", "delay", "y"]), "delay", options(), "NaN or null"),
+        (TABLE, "delay", options(rounds=0), "rounds must be at least 1"),
+        (TABLE, "delay", options(rounds=2.0), "rounds must be an integer"),
+        (TABLE.to_reader(), "delay", options(rounds=2), "rounds is for data that say how many rows"),
     ],
 )
 def test_what_cannot_be_used_is_refused(data: Any, column: Any, given: dict[str, Any], sentence: str) -> None:

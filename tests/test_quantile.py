@@ -464,6 +464,8 @@ def test_the_enumeration_catches_an_item_counted_in_two_segments(monkeypatch: py
     ("options", "name"),
     [
         ({"start": float("nan")}, "start"),
+        ({"start": "a"}, "start"),
+        ({"start": True}, "start"),
         ({"half_life": 0}, "half_life"),
         ({"half_life": float("inf")}, "half_life"),
         ({"expected_items": -5}, "expected_items"),

@@ -12,6 +12,7 @@ median; the state is under a kilobyte.
 import copy
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from numbers import Real
 from typing import Any, Final, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from dpfrugal import guard, records
 from dpfrugal.account import Account
 from dpfrugal.checkpoint import Contents
 from dpfrugal.counting import count_below
-from dpfrugal.errors import ItemError, ParameterError
+from dpfrugal.errors import ItemError, ParameterError, ParameterTypeError
 from dpfrugal.frugal import NanPolicy, admitted, checked_nan_policy, quantiles_of
 from dpfrugal.guarantees import Guarantee, checked_guarantee, checked_max_items, positive
 from dpfrugal.guard import Guarded
@@ -69,6 +70,8 @@ class PrivateQuantile(Guarded):
         self._guarantee = checked_guarantee(guarantee)
         self._max_items_per_person = checked_max_items(max_items_per_person)
         self._nan_policy = checked_nan_policy(nan_policy)
+        if isinstance(start, bool) or not isinstance(start, Real):
+            raise ParameterTypeError(f"start must be a number, not {type(start).__name__}.")
         self._hints = (start, expected_items, half_life)
         self._machine = LocateRefine(
             self._quantiles,

@@ -26,7 +26,8 @@ UNREADABLE = (csv.Error, UnicodeDecodeError, EOFError, zlib.error, json.JSONDeco
 def csv_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) -> Column:
     """A column of a CSV file, by its header; a file of bare numbers, one per line, needs none.
 
-    What is beside it is text: whether all of it looks like a number is not known before the end.
+    What is beside it is text, as it stands there: whether all of it looks like a number is not known before the end.
+    Where it is empty it is missing.
     """
     import pyarrow.csv as pc
 
@@ -76,7 +77,7 @@ def csv_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) -> 
                     return _no_number(path, rows.line_num, name)
         return damaged(path, "CSV")
 
-    return _text_column(path, name, open_reader, bad_line, "CSV", others)
+    return _text_column(path, name, open_reader, bad_line, "CSV", others, beside_item=_present)
 
 
 def ndjson_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) -> Column:
@@ -141,8 +142,15 @@ def _text_column(
     bad_line: Callable[[], TableError],
     kind: str,
     others: list[str],
+    beside_item: Callable[[Any], Any] = lambda column: column,
 ) -> Column:
     """A column of a text file; progress is counted in bytes of the file as it lies on disk."""
+
+    def pick(batch: Any) -> Any:
+        if not others:
+            return batch.column(0)
+        beside = [beside_item(batch.column(other)) for other in others]
+        return pa.RecordBatch.from_arrays([batch.column(name), *beside], names=[name, *others])
 
     def batches() -> Iterator[tuple[Any, int]]:
         failed = False
@@ -154,7 +162,7 @@ def _text_column(
             before = 0
             with open_reader(source) as reader:
                 for batch in reader:
-                    yield batch.select([name, *others]) if others else batch.column(0), file.tell() - before
+                    yield pick(batch), file.tell() - before
                     before = file.tell()
         except (pa.ArrowException, OSError):
             failed = True
@@ -162,6 +170,14 @@ def _text_column(
             raise attempt(bad_line, damaged(path, kind), UNREADABLE)
 
     return Column(name, path.stat().st_size, "bytes", batches())
+
+
+def _present(texts: Any) -> Any:
+    """Texts, null where they are empty. Whether others, such as NA, are meant as missing cannot be known."""
+    import pyarrow.compute as pc
+
+    empty = pc.equal(texts, "")
+    return pc.if_else(empty, pa.scalar(None, texts.type), texts) if pc.any(empty).as_py() else texts
 
 
 def _text(path: Path) -> TextIO:

@@ -23,6 +23,12 @@ from dpfrugal.errors import DPFrugalError
 from dpfrugal.version import __version__
 
 BAD_INPUT = 2
+# What the library calls them, and what the options are called where that is something else.
+PARAMETERS = frozenset(
+    "epsilon delta rho quantile decimals start half_life max_items_per_person max_keys_per_person dataset runs "
+    "beta sure".split()
+)
+OPTIONS = {"sure": "confidence"}
 
 app = typer.Typer(
     help="Differentially private quantiles of a stream, in constant memory.",
@@ -53,6 +59,13 @@ def common(
     """Differentially private quantiles of a stream, in constant memory."""
 
 
+def in_options(sentence: str) -> str:
+    """A sentence of the library, which names its parameters as Python does: here they are options."""
+    said = re.sub(r'\b([a-z_]+)="(\w+)"', lambda found: f"--{found[1].replace('_', '-')} {found[2]}", sentence)
+    name, must, rule = said.partition(" must ")
+    return f"--{OPTIONS.get(name, name.replace('_', '-'))}{must}{rule}" if name in PARAMETERS else said
+
+
 def main() -> None:
     """Run the command line and turn every foreseen error into one sentence."""
     for stream in (sys.stdout, sys.stderr):
@@ -61,9 +74,7 @@ def main() -> None:
     try:
         app(prog_name="dpfrugal")
     except DPFrugalError as error:
-        # The library names its parameters as Python does; here they are options.
-        said = re.sub(r'\b([a-z_]+)="(\w+)"', lambda found: f"--{found[1].replace('_', '-')} {found[2]}", str(error))
-        sys.stderr.write(f"dpfrugal: {said}\n")
+        sys.stderr.write(f"dpfrugal: {in_options(str(error))}\n")
         sys.exit(BAD_INPUT)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)

@@ -88,6 +88,7 @@ def quantile_by(
     file_format: Any,
     output: Path | None,
     to: o.Output | None,
+    as_json: bool,
     **options: Any,
 ) -> None:
     """Read a file, release, write the table."""
@@ -96,7 +97,7 @@ def quantile_by(
     from dpfrugal.keyed import KeyedDPFrugal1U
     from dpfrugal.tables import open_column
 
-    form = _form(output, to)
+    form = _form(output, to, as_json=as_json)
     if file == "-":
         raise ParameterError("--by is for files; for lines of key and value on standard input see dpfrugal watch --by.")
     if rounds < 1:
@@ -133,13 +134,20 @@ def _peeked(table: "Column", file: str) -> tuple[Any, Iterator[tuple[Any, int]]]
     return first[0], itertools.chain([first], table.batches)
 
 
-def _form(output: Path | None, to: o.Output | None) -> o.Output:
+def _form(output: Path | None, to: o.Output | None, *, as_json: bool) -> o.Output:
     """How to write, decided before anything is read: what was released cannot be released again."""
+    if as_json:
+        named = to or (None if output is None else SUFFIXES.get(output.suffix.lower()))
+        if named not in (None, o.Output.JSONL):
+            raise ParameterError(f"--json writes JSON Lines, not {named}; leave it out, or the other.")
+        to = o.Output.JSONL
     if output is None:
         if to is o.Output.PARQUET:
             raise ParameterError("--to parquet needs --output FILE.")
         return to or (o.Output.TABLE if sys.stdout.isatty() else o.Output.CSV)
-    if not output.parent.is_dir() or output.is_dir():
+    if output.is_dir():
+        raise ParameterError(f"--output {output}: this is a folder; name a file in it.")
+    if not output.parent.is_dir():
         raise ParameterError(f"--output {output}: there is no such folder to write a file in.")
     if not os.access(output if output.exists() else output.parent, os.W_OK):
         raise ParameterError(f"--output {output}: it may not be written.")
@@ -212,17 +220,21 @@ def explain(estimator: "KeyedDPFrugal1U", release: Any, start: float, decimals: 
     """What the numbers mean. From public values only, save the rows set aside, which are for the operator."""
     import pyarrow.compute as pc
 
-    from dpfrugal.cli.terminal import notes
+    from dpfrugal.cli.terminal import counted, notes
 
     claim = {name.decode(): text.decode() for name, text in release.schema.metadata.items()}
     keys = len(estimator.keys)
     notes.print(
-        f"{claim['total']} per {claim['unit']} (replace-one), {estimator.items:,} items, {keys:,} keys; α is at 95%"
+        f"{claim['total']} per {claim['unit']} (replace-one), {counted(estimator.items, 'item')}, "
+        f"{counted(keys, 'key')}; α is at 95%"
     )
     if estimator.discover_keys is not None:
-        notes.print("Half of ε covers the values, the other half and δ which keys are shown.")
+        notes.print(
+            f"Of that, {estimator.guarantee} covers the values, {estimator.discover_keys} which keys are shown."
+        )
     if estimator.set_aside:
-        notes.print(f"For your eyes only: {estimator.set_aside:,} rows were more than their person may have.")
+        aside = f"{counted(estimator.set_aside, 'row')} {'was' if estimator.set_aside == 1 else 'were'}"
+        notes.print(f"For your eyes only: {aside} more than their person may have.")
     if keys:
         step = 10.0**-decimals
         steps = pc.quantile(pc.abs(pc.subtract(release["value"], start)), 0.5)[0].as_py() / step

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def estimator_from(
-    algorithm: o.Algorithm,
+    algorithm: o.Algorithm | None,
     quantiles: list[float],
     guarantee: "Guarantee",
     *,
@@ -64,8 +64,8 @@ def last_release(estimator: "PrivateQuantile | DPFrugal1U") -> "SegmentRelease |
     return estimator.release(close=True) if isinstance(estimator, PrivateQuantile) else estimator.release()
 
 
-def shown_values(release: "Release", algorithm: o.Algorithm, decimals: int | None) -> list[str]:
+def shown_values(release: "Release", algorithm: o.Algorithm | None, decimals: int | None) -> list[str]:
     """The values as text: with the decimals asked for, or those of the grid, or nine digits."""
-    if decimals is None and algorithm is o.Algorithm.PRIVATE_QUANTILE:
+    if decimals is None and algorithm is not o.Algorithm.DP_FRUGAL_1U:
         return [f"{value:.9g}" for value in release.values]
     return [f"{value:.{decimals or 0}f}" for value in release.values]

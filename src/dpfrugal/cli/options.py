@@ -62,7 +62,8 @@ Epsilon = Annotated[
 Delta = Annotated[float | None, typer.Option(help="δ of (ε, δ)-DP.", rich_help_panel=PRIVACY)]
 Rho = Annotated[float | None, typer.Option(help="ρ of zero-concentrated DP.", rich_help_panel=PRIVACY)]
 CalibrationOption = Annotated[
-    Calibration, typer.Option(help="For (ε, δ)-DP: the tight noise, or the paper's.", rich_help_panel=PRIVACY)
+    Calibration | None,
+    typer.Option(help="For (ε, δ)-DP: the tight noise (default), or the paper's.", rich_help_panel=PRIVACY),
 ]
 MaxItems = Annotated[
     int,
@@ -79,7 +80,10 @@ Start = Annotated[
     typer.Option(help="Where to start: a public guess, never a look at the data.", rich_help_panel=ESTIMATOR),
 ]
 AlgorithmOption = Annotated[
-    Algorithm, typer.Option(help="The estimator: ours, or the paper's walk.", rich_help_panel=ESTIMATOR)
+    Algorithm | None,
+    typer.Option(
+        help="The estimator: ours (default), or the paper's walk, as always with --by.", rich_help_panel=ESTIMATOR
+    ),
 ]
 NanPolicyOption = Annotated[
     NanPolicyChoice,
@@ -102,7 +106,7 @@ DiscoverKeys = Annotated[
     bool,
     typer.Option(
         "--discover-keys",
-        help="Show the keys with many rows; needs --epsilon, half of which it takes, and --delta.",
+        help="Show the keys with many rows. --epsilon and --delta cover all: half of ε, and δ, is for this.",
         rich_help_panel=KEYS,
     ),
 ]
@@ -121,13 +125,16 @@ def guarantees_by_key(
     epsilon: float | None,
     delta: float | None,
     rho: float | None,
-    calibration: Calibration,
+    calibration: Calibration | None,
     keys: Path | None,
     discover_keys: bool,
+    algorithm: Algorithm | None,
 ) -> "tuple[Guarantee, ApproxDP | None]":
     """What covers the values, and what covers which keys are shown; together they are what was asked for."""
     from dpfrugal.guarantees import ApproxDP, PureDP
 
+    if algorithm is Algorithm.PRIVATE_QUANTILE:
+        raise ParameterError("--by takes the paper's walk for each key; leave out --algorithm private-quantile.")
     if (keys is None) != discover_keys:
         raise ParameterError(
             "--by needs either --keys FILE or --discover-keys with --delta: which keys there are is data too."
@@ -136,16 +143,20 @@ def guarantees_by_key(
         return guarantee_from(epsilon, delta, rho, calibration), None
     if rho is not None or epsilon is None or delta is None:
         raise ParameterError("--discover-keys needs --epsilon and --delta, and takes no --rho.")
+    if calibration is not None:
+        raise ParameterError("--calibration is for Gaussian noise; with --discover-keys all noise is Laplace's.")
     half = ApproxDP(epsilon=epsilon, delta=delta).epsilon / 2
     return PureDP(epsilon=half), ApproxDP(epsilon=half, delta=delta)
 
 
 def guarantee_from(
-    epsilon: float | None, delta: float | None, rho: float | None, calibration: Calibration = Calibration.ANALYTIC
+    epsilon: float | None, delta: float | None, rho: float | None, calibration: Calibration | None = None
 ) -> "Guarantee":
     """--epsilon, --epsilon with --delta, or --rho: there is no default guarantee."""
     from dpfrugal.guarantees import ZCDP, ApproxDP, PureDP
 
+    if calibration is not None and (delta is None or epsilon is None):
+        raise ParameterError("--calibration is for --epsilon with --delta.")
     if rho is not None:
         if epsilon is not None or delta is not None:
             raise ParameterError("Give either --rho, or --epsilon with or without --delta, not both.")
@@ -156,7 +167,7 @@ def guarantee_from(
         raise ParameterError("A guarantee is needed: --epsilon, or --epsilon with --delta, or --rho.")
     if delta is None:
         return PureDP(epsilon=epsilon)
-    return ApproxDP(epsilon=epsilon, delta=delta, calibration=calibration.value)
+    return ApproxDP(epsilon=epsilon, delta=delta, calibration=(calibration or Calibration.ANALYTIC).value)
 
 
 def ledger_from(file: Path | None, dataset: str | None) -> "Ledger | None":

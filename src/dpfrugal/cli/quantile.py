@@ -31,9 +31,9 @@ def quantile(
     epsilon: o.Epsilon = None,
     delta: o.Delta = None,
     rho: o.Rho = None,
-    calibration: o.CalibrationOption = o.Calibration.ANALYTIC,
+    calibration: o.CalibrationOption = None,
     max_items_per_person: o.MaxItems = 1,
-    algorithm: o.AlgorithmOption = o.Algorithm.PRIVATE_QUANTILE,
+    algorithm: o.AlgorithmOption = None,
     decimals: o.Decimals = None,
     start: o.Start = 0.0,
     nan_policy: o.NanPolicyOption = o.NanPolicyChoice.RAISE,
@@ -83,7 +83,7 @@ def quantile(
     if by is not None:
         from dpfrugal.cli.by import quantile_by
 
-        guarantee, discovery = o.guarantees_by_key(epsilon, delta, rho, calibration, keys, discover_keys)
+        guarantee, discovery = o.guarantees_by_key(epsilon, delta, rho, calibration, keys, discover_keys, algorithm)
         quantile_by(
             file,
             column,
@@ -96,7 +96,8 @@ def quantile(
             rounds=rounds,
             file_format=None if file_format is None else file_format.value,
             output=output,
-            to=o.Output.JSONL if as_json else to,
+            to=to,
+            as_json=as_json,
             decimals=decimals or 0,
             start=start,
             max_items_per_person=max_items_per_person,

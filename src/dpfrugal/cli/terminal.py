@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+def counted(number: int, noun: str) -> str:
+    """1 key, 2 keys."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 class ItemRate(ProgressColumn):
     """Items per second so far."""
 
@@ -98,7 +103,7 @@ def explain_segments(release: SegmentRelease) -> None:
     """Intervals, and whether segments agree."""
     for q, (low, high) in zip(release.quantiles, release.intervals(), strict=True):
         notes.print(f"q={q:g}: the true quantile lies in \\[{low:.9g}, {high:.9g}] ({1 - SHOWN_BETA:.0%})")
-    notes.print(f"{release.guarantee} per {release.unit} (replace-one), {release.items:,} items")
+    notes.print(f"{release.guarantee} per {release.unit} (replace-one), {counted(release.items, 'item')}")
     if not release.stable:
         notes.print("[yellow]note:[/] segments of the stream disagree: it is sorted, or drifts. Shuffle the rows.")
 
@@ -108,7 +113,7 @@ def explain_walk(release: WalkRelease, start: float) -> None:
     notes.print(
         f"± {release.alpha(SHOWN_BETA, exact=True):.4g} by this release's noise ({1 - SHOWN_BETA:.0%}), "
         f"{release.guarantee} per {release.unit} "
-        f"(replace-one), {release.items:,} items"
+        f"(replace-one), {counted(release.items, 'item')}"
     )
     steps = max(abs(value - start) * release.grid.scale for value in release.values)
     if release.alpha(SHOWN_BETA) * release.grid.scale > release.items / 10:

@@ -29,9 +29,9 @@ def watch(
     epsilon: o.Epsilon = None,
     delta: o.Delta = None,
     rho: o.Rho = None,
-    calibration: o.CalibrationOption = o.Calibration.ANALYTIC,
+    calibration: o.CalibrationOption = None,
     max_items_per_person: o.MaxItems = 1,
-    algorithm: o.AlgorithmOption = o.Algorithm.PRIVATE_QUANTILE,
+    algorithm: o.AlgorithmOption = None,
     half_life: Annotated[
         float | None,
         typer.Option(help="Follow a moving quantile: forget half after so many items.", rich_help_panel=o.ESTIMATOR),
@@ -93,7 +93,7 @@ def watch(
 
         if half_life is not None:
             raise ParameterError("--half-life is for one quantile of all items; a walk forgets by itself.")
-        guarantee, discovery = o.guarantees_by_key(epsilon, delta, rho, calibration, keys, discover_keys)
+        guarantee, discovery = o.guarantees_by_key(epsilon, delta, rho, calibration, keys, discover_keys, algorithm)
         watch_by(
             period,
             restart,
@@ -149,7 +149,7 @@ def follow(
 ) -> None:
     """Take what arrives on standard input, and print a release at the end of each period, and the ``last`` one."""
     from dpfrugal.cli.arrivals import Arrivals
-    from dpfrugal.cli.terminal import notes
+    from dpfrugal.cli.terminal import counted, notes
 
     def show(release: Any) -> None:
         printed = lines(release)
@@ -180,4 +180,4 @@ def follow(
         restart.save(estimator)
         if unreleased := estimator.items - restart.shown_items:
             kept = "are kept in the checkpoint" if restart.file else "were not released"
-            notes.print(f"Stopped; {unreleased:,} items after the last full period {kept}.")
+            notes.print(f"Stopped; {counted(unreleased, 'item')} after the last full period {kept}.")
