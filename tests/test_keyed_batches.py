@@ -23,6 +23,7 @@ import dpfrugal as dpf
 from dpfrugal import keyed, keyed_rows, keyed_walk
 from dpfrugal.keyed_state import KeyedState
 from dpfrugal.keyed_walk import walk_keys_plainly
+from dpfrugal.threads import at_once
 
 ONE = dpf.PureDP(epsilon=1.0)
 NAMES = ["/home", "/search", "/pay"]
@@ -309,11 +310,10 @@ def test_threads_look_up_what_one_looks_up(kind: str, monkeypatch: pytest.Monkey
     options = {"keys": names, "null_keys": "drop"}
     expected = after([(keys, VALUES), (keys, VALUES)], **options)
     shares = []
-    shared = keyed_rows.at_once
 
     def counting(work: Any, threads: int) -> None:
         shares.append(threads)
-        shared(work, threads)
+        at_once(work, threads)
 
     for module in (keyed_rows, keyed_walk):
         monkeypatch.setattr(module, "WORTH_A_THREAD", 2)

@@ -216,7 +216,7 @@ class Ledger:
         if found is not None and replace(found, opened=wanted.opened, spends=()) != wanted:
             raise LedgerError(
                 f"The dataset {wanted.name!r} was opened with another promise, {found.promise}, not {wanted.promise}; "
-                "change_total (dpfrugal ledger add --change) changes a total, and Ledger(path) without one takes it as it is."
+                "change_total (add --change) changes a total, and Ledger(path) without one takes the promise as it is."
             )
         return found
 

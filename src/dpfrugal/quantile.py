@@ -12,7 +12,6 @@ median; the state is under a kilobyte.
 import copy
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from numbers import Real
 from typing import Any, Final, Self
 
 import numpy as np
@@ -70,7 +69,7 @@ class PrivateQuantile(Guarded):
         self._guarantee = checked_guarantee(guarantee)
         self._max_items_per_person = checked_max_items(max_items_per_person)
         self._nan_policy = checked_nan_policy(nan_policy)
-        if isinstance(start, bool) or not isinstance(start, Real):
+        if isinstance(start, bool) or not isinstance(start, int | float | np.integer | np.floating):
             raise ParameterTypeError(f"start must be a number, not {type(start).__name__}.")
         self._hints = (start, expected_items, half_life)
         self._machine = LocateRefine(

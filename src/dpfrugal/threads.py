@@ -1,4 +1,4 @@
-"""Threads: parts of one piece of work at once. Compiled code and Arrow let go of the interpreter, so they do run at once."""
+"""Threads: parts of one piece of work at once. Compiled code and Arrow let go of the interpreter meanwhile."""
 
 import threading
 from collections.abc import Callable

@@ -25,8 +25,21 @@ from dpfrugal.version import __version__
 BAD_INPUT = 2
 # What the library calls them, and what the options are called where that is something else.
 PARAMETERS = frozenset(
-    "epsilon delta rho quantile decimals start half_life max_items_per_person max_keys_per_person dataset runs "
-    "beta sure".split()
+    [
+        "epsilon",
+        "delta",
+        "rho",
+        "quantile",
+        "decimals",
+        "start",
+        "half_life",
+        "max_items_per_person",
+        "max_keys_per_person",
+        "dataset",
+        "runs",
+        "beta",
+        "sure",
+    ]
 )
 OPTIONS = {"sure": "confidence"}
 
