@@ -170,6 +170,15 @@ def test_two_dictionaries_at_one_place_are_not_taken_for_each_other() -> None:
         assert index.codes(batch).tolist() == [WORDS.index(words[k]) for k in (3, 2, 1, 0, 3, 3)]
 
 
+def test_a_large_dictionary_that_comes_again_is_looked_up_once() -> None:
+    index, dictionary = KeyIndex(WORDS), pa.array([*WORDS[::-1], "of no key"])
+    for turn in range(5):
+        places = [turn % len(WORDS), len(WORDS), 0]
+        batch = pa.DictionaryArray.from_arrays(pa.array(places), dictionary)
+        assert index.is_settled_for(batch) is (turn > 1)
+        assert index.codes(batch).tolist() == [len(WORDS) - 1 - places[0], -1, len(WORDS) - 1]
+
+
 @pytest.mark.parametrize(
     "empty", [[], np.array([], dtype=np.int64), pa.array([], pa.string()), pl.Series([], dtype=int)]
 )

@@ -68,7 +68,8 @@ class KeyedDPFrugal1U(Guarded):
     have: that costs its (ε, δ) besides (Theorem 11). ``start`` is one public number, or one for each key. With
     ``adaptive_steps`` the step of a key doubles while its releases move on, and halves when they have arrived; see
     ``steps``. State: 8 bytes per key and quantile; with adaptive steps one more, and the last release, which is
-    public. ``update_many`` and ``release`` may be called from several threads.
+    public. ``threads`` share the work of large batches: the look-up by rows, the walk by keys; the same bits come out.
+    ``update_many`` and ``release`` may be called from several threads.
 
     >>> from dpfrugal import PureDP
     >>> k = KeyedDPFrugal1U(0.5, PureDP(epsilon=1.0), keys=["/home", "/pay"], decimals=1, start=20.0)
