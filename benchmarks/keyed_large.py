@@ -3,9 +3,9 @@
 Threads take turns, so that a slow minute falls on both. By the clock, a second thread gains only where a processor is
 free; seconds of the processor say how much more work two threads do than one, whatever else was running.
 
-Peak memory is that of a process of its own: its highest resident size while it is fed, less its size before keys were
-declared (interpreter, libraries, compiled code), less the batches it was handed. What is left is the state, the index
-of keys, the caller's list of keys, and what a batch needs on its way. For Parquet nothing is subtracted for batches.
+Peak memory is that of a process of its own: its highest resident size while keys are declared and rows are fed, less
+its size before: interpreter, libraries, compiled code, the caller's list of keys, and the rows that lie in memory.
+What is left is the state, the index of keys, and what a batch needs on its way; for Parquet also what reads the file.
 
     python -m benchmarks.keyed_large                        # some five minutes on two cores, 2 GB of disk
     python -m benchmarks.keyed_large --only threads         # a part of it; the other figures are kept
@@ -13,6 +13,7 @@ of keys, the caller's list of keys, and what a batch needs on its way. For Parqu
 """
 
 import argparse
+import ctypes
 import json
 import subprocess
 import sys
@@ -179,30 +180,29 @@ def fed(contender: str, rows: int, path: Path) -> Record:
         for column in (kind, pa.array(kind).dictionary_encode()):
             timed(first, again(column, values_of(FEW), FEW))
         first.release()
-    before = resident("VmRSS")
-    keys, drawn, batches = min(MILLION, rows), min(rows, 4 * BATCH), 0
+    keys, drawn = min(MILLION, rows), min(rows, 4 * BATCH)
     declared: Any = np.arange(keys) if contender == "integers" else names_of(keys)
-    estimator = built(declared, 1)
-    if contender == "strings in Parquet":
-        rest: Batches = iter(from_parquet(path)())
-    else:
+    batches = iter(from_parquet(path)()) if contender == "strings in Parquet" else None
+    if batches is None:
         codes, values = codes_of("uniform", keys, drawn), values_of(drawn)
         column = codes if contender == "integers" else declared.take(pa.array(codes))
         if contender == "strings as dictionary":
             column = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), declared)
-        batches = values.nbytes + (column.indices.nbytes if hasattr(column, "indices") else column.nbytes)
-        rest = again(column, values, rows)
+        batches = again(column, values, rows)
+    pa.default_memory_pool().release_unused()
+    ctypes.CDLL(None).malloc_trim(0)  # what is free is not counted as held
+    before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the highest size counts from here
-    timed(estimator, rest)
+    estimator = built(declared, 1)
+    timed(estimator, batches)
     peak = resident("VmHWM")
     released = -time.perf_counter()
     estimator.release()
     return {
         "before": before,
-        "batches": batches,
         "peak": peak,
-        "beyond": peak - before - batches,
-        "beyond_with_release": resident("VmHWM") - before - batches,
+        "beyond": peak - before,
+        "beyond_with_release": resident("VmHWM") - before,
         "release_seconds": released + time.perf_counter(),
     }
 
@@ -228,9 +228,9 @@ def shown(part: str, records: list[Record]) -> Table:
             cells += [f"{median(a / b for a, b in zip(one, two, strict=True)):.2f}×", f"{min(one) / min(two):.2f}×"]
             table.add_row(*cells, f"{min(work['2']) / min(work['1']):.2f}")
     elif part == "memory":
-        table = Table("what", "rows", "before", "batches", "peak", "beyond the batch", "with the release")
+        table = Table("what", "rows", "before", "peak", "beyond the batch", "with the release")
         for row in records:
-            sizes = (row[name] for name in ("before", "batches", "peak", "beyond", "beyond_with_release"))
+            sizes = (row[name] for name in ("before", "peak", "beyond", "beyond_with_release"))
             table.add_row(row["contender"], amount(row["rows"]), *(f"{size / 1e6:,.0f} MB" for size in sizes))
     else:
         table = Table("keys", "release", "of the processor")

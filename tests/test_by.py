@@ -179,6 +179,7 @@ BY = ("--by", "carrier", "--keys", "carriers.txt")
         ((*FLIGHTS, "--by", "carrier", "--keys", "carriers.txt", "--person", "nobody"), "no column 'nobody'"),
         ((*FLIGHTS, "--by", "delay", "--keys", "carriers.txt"), "must name different columns"),
         ((*FLIGHTS, "--keys", "carriers.txt"), "are for --by"),
+        ((*FLIGHTS, "--null-keys", "drop"), "are for --by"),
         ((*FLIGHTS, *BY, "--algorithm", "private-quantile"), "leave out --algorithm private-quantile"),
         ((*FLIGHTS, *BY, "--json", "--output", "a.csv"), "--json writes JSON Lines, not csv"),
         ((*FLIGHTS, *BY, "--json", "--to", "parquet", "--output", "a.x"), "--json writes JSON Lines, not parquet"),

@@ -30,6 +30,7 @@ SUFFIXES: dict[str, Format] = {
     ".arrows": "arrow",
 }
 BATCH_ROWS = 1 << 17
+BUFFER_BYTES = 1 << 20
 # Strings that take fewer bytes than this in the file lie there dictionary-encoded, and are best left so.
 FEW_BYTES = 4
 Beside = tuple[str, ...]
@@ -99,15 +100,17 @@ def _batches(records: Iterator[Any], pick: Callable[[Any], Any], failure: TableE
 def _parquet(path: Path, column: str | None, beside: Beside) -> Column:
     import pyarrow.parquet as pq
 
-    # Reading ahead of the batches would hold whole row groups, and takes twice the time on a local disk.
-    file = attempt(lambda: pq.ParquetFile(path, pre_buffer=False), damaged(path, "Parquet"), (UnicodeDecodeError,))
+    # Reading ahead of the batches would hold whole row groups, and takes twice the time on a local disk; without a
+    # buffer each column of a row group would be held as a whole.
+    def opened(**options: Any) -> Any:
+        return pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES, **options)
+
+    file = attempt(opened, damaged(path, "Parquet"), (UnicodeDecodeError,))
     names = _names(path, file.schema_arrow, "Parquet")
     name, *others = [chosen(path, names, wanted) for wanted in (column, *beside)]
     _numeric(path, name, file.schema_arrow.field(name).type)
     if encoded := [other for other in others if _lies_encoded(file, other)]:
-        file = attempt(
-            lambda: pq.ParquetFile(path, pre_buffer=False, read_dictionary=encoded), damaged(path, "Parquet")
-        )
+        file = attempt(lambda: opened(read_dictionary=encoded), damaged(path, "Parquet"))
     records = file.iter_batches(batch_size=BATCH_ROWS, columns=[name, *others])
     batches = _batches(records, _picker([name, *others]), damaged(path, "Parquet"))
     return Column(name, file.metadata.num_rows, "rows", batches)

@@ -108,8 +108,12 @@ def quantile(
             dataset=dataset,
         )
         return
-    if keys or discover_keys or person or max_keys_per_person or output or to or rounds != 1:
-        raise ParameterError("--keys, --discover-keys, --person, --rounds, --output and --to are for --by.")
+    dropping = null_keys is o.NullKeysChoice.DROP
+    if keys or discover_keys or person or max_keys_per_person or dropping or output or to or rounds != 1:
+        raise ParameterError(
+            "--keys, --discover-keys, --person, --max-keys-per-person, --null-keys, --rounds, --output and --to are "
+            "for --by."
+        )
     from dpfrugal.cli.estimator import estimator_from, last_release, shown_values
     from dpfrugal.cli.terminal import explain, explain_ledger, progress
     from dpfrugal.columns import read_ahead
