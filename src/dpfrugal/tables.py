@@ -111,7 +111,8 @@ def _parquet(path: Path, column: str | None, beside: Beside) -> Column:
     _numeric(path, name, file.schema_arrow.field(name).type)
     if encoded := [other for other in others if _lies_encoded(file, other)]:
         file = attempt(lambda: opened(read_dictionary=encoded), damaged(path, "Parquet"))
-    records = file.iter_batches(batch_size=BATCH_ROWS, columns=[name, *others])
+    # Threads of its own would gain nothing: one column is most of the work.
+    records = file.iter_batches(batch_size=BATCH_ROWS, columns=[name, *others], use_threads=False)
     batches = _batches(records, _picker([name, *others]), damaged(path, "Parquet"))
     return Column(name, file.metadata.num_rows, "rows", batches)
 

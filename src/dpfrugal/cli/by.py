@@ -28,7 +28,7 @@ SUFFIXES = {
 PARQUET, ARROW = b"PAR1", b"ARROW1"
 MOST_SHOWN = 1000
 # Batches of strings are large: some 4 MB each.
-MOST_WAITING = 4
+MOST_WAITING = 2
 
 
 def declared_keys(path: Path, by: str | None, kind: Any) -> Any:
