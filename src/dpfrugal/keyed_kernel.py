@@ -10,7 +10,7 @@ ones. ``steps`` is None where every step is one grid unit; see ``steps`` for its
 
 2^estate_bits neighbouring keys make an estate, and estates are dealt out in turn to ``parties``, a power of two. A call
 moves the keys of one party: which rows of a block are theirs is one word of 64 bits. Calls for different parties may
-run at the same time, as no two of them write to one estimate; what each does for all rows is a tenth of the work.
+run at the same time, as no two of them write to one estimate.
 """
 
 from typing import Any, Final
