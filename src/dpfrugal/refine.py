@@ -15,11 +15,12 @@ from typing import Literal
 from dpfrugal.evidence import Agreement, Evidence, Target
 from dpfrugal.locate import HUGE, LOST, SHORTEST, interpolate
 from dpfrugal.noisy_cdf import NoisyCdf
-from dpfrugal.places import after, decimal_near, multiple_of, roundest
+from dpfrugal.places import after, decimal_near, multiple_of, power_of_ten_up_to, roundest
 
 WINDOW = 5.0  # half of the window, in standard errors of the estimate
 WIDEST = 0.6  # half of the window, in tails
 KEPT = 0.75  # of the pooled density, per measurement
+FULLER = 1.1  # most that a side's density may exceed the window's: heavy tails flatten where an interval ends
 
 
 def settled_length(target: Target, total: float, noise_variance: float) -> float:
@@ -59,7 +60,7 @@ class Refine:
         """What the present segment counts: below the estimate, around it, or around the window's roundest number."""
         if self.settled and self.rounds % 4:
             return "centre"
-        return "number" if self.settled and self.rounds % 8 == 0 and roundest(*self.window) is not None else "window"
+        return "number" if self.settled and self.rounds % 8 == 4 and roundest(*self.window) is not None else "window"
 
     def edges(self) -> list[float]:
         """The edges wanted for the next segment."""
@@ -218,13 +219,27 @@ class Refine:
         low, high = self.estimate - reach / below, self.estimate + reach / above
         if self.valley:
             low, high = min(low, self.window[0]), max(high, self.window[1])
-        return (multiple_of(self.grain, low), multiple_of(self.grain, high)) if self.grain else (low, high)
+        if self.grain:
+            return multiple_of(self.grain, low), multiple_of(self.grain, high)
+        unit = power_of_ten_up_to(self._coarsest)
+        if not unit:
+            return low, high
+        beyond = unit / 2 if high - low < 2 * unit else 0.0  # if only multiples of it occur, one must be among them
+        return min(low, multiple_of(unit, low - beyond)), max(high, multiple_of(unit, high + beyond))
+
+    @property
+    def _coarsest(self) -> float:
+        """The widest spacing of numbers that nothing has excluded so far."""
+        at, per_unit, noise = self.atoms
+        if not per_unit:
+            return self.window[1] - self.window[0]
+        return max(0.0, at + 2 * math.sqrt(max(at, 0.0) + noise)) / per_unit
 
     def _side_densities(self) -> tuple[float, float]:
-        """The density for each end of an interval: a side's own, if the window is emptier on that side."""
+        """The density for each end of an interval: that of its side where the window is emptier, or hardly more."""
         items, width = self.pooled_below
         if not width or not self.pooled_width > width:
             return self.density, self.density
         sides = items / width, (self.pooled_items - items) / (self.pooled_width - width)
-        below, above = (min(max(side, self.density / 20), self.density) for side in sides)
+        below, above = (min(max(side, self.density / 20), FULLER * self.density) for side in sides)
         return below, above
