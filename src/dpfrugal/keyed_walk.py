@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpfrugal import coins
 from dpfrugal.compiler import loading, read_only
-from dpfrugal.frugal import WORTH_COMPILING, step
+from dpfrugal.frugal import step
 from dpfrugal.steps import EXPONENT
 from dpfrugal.walk import EXACT_AS_FLOAT, Path
 
@@ -23,6 +23,8 @@ MOST_PARTS: Final = 4
 PAGE: Final = 1 << 12
 # Fewer rows than this are not worth a second thread.
 WORTH_A_THREAD: Final = 1 << 15
+# Loading the compiler takes longer than walking so many rows in plain Python.
+WORTH_COMPILING: Final = 1 << 13
 
 
 def walk_keys_plainly(
