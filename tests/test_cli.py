@@ -257,7 +257,8 @@ def test_watch_ends_cleanly_on_ctrl_c_after_the_last_full_period() -> None:
     rest, errors = process.communicate(timeout=30)
     assert [line.split("\t")[0] for line in shown] == ["100", "200"]
     assert rest == ""
-    assert errors.splitlines() == ["Stopped; 50 items after the last full period were not released."]
+    told = [line for line in errors.splitlines() if not line.startswith("note: ")]  # noise may look like drift
+    assert told == ["Stopped; 50 items after the last full period were not released."]
 
 
 def test_watch_ends_on_a_bad_line_while_the_stream_stays_open() -> None:

@@ -110,7 +110,7 @@ def quantile(
     if keys or discover_keys or person or max_keys_per_person or output or to or rounds != 1:
         raise ParameterError("--keys, --discover-keys, --person, --rounds, --output and --to are for --by.")
     from dpfrugal.cli.estimator import estimator_from, last_release, shown_values
-    from dpfrugal.cli.terminal import explain, explain_ledger, progress
+    from dpfrugal.cli.terminal import charged, explain, explain_ledger, progress
     from dpfrugal.columns import read_ahead
 
     ledger = o.ledger_from(ledger_file, dataset)
@@ -126,20 +126,22 @@ def quantile(
         dataset=dataset,
     )
     items = _items(file, column, file_format, omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
-    with progress(items.name, items.total, items.unit) as made:
-        for batch, advance in read_ahead(items.batches):
-            estimator.update_many(batch)
-            made(advance, len(batch))
-    if not estimator.items:
-        raise TableError(f"{'standard input' if file == '-' else file}: there are no items to estimate a quantile of.")
-    release = last_release(estimator)
-    if as_json:
-        typer.echo(json.dumps(release.to_dict(), ensure_ascii=False))
-    else:
-        for q, value in zip(release.quantiles, shown_values(release, algorithm, decimals), strict=True):
-            typer.echo(f"{q:g}\t{value}")
-    explain(release, start)
-    if ledger is not None and dataset is not None:
+    with charged(estimator._account):
+        with progress(items.name, items.total, items.unit) as made:
+            for batch, advance in read_ahead(items.batches):
+                estimator.update_many(batch)
+                made(advance, len(batch))
+        if not estimator.items:
+            raise TableError(
+                f"{'standard input' if file == '-' else file}: there are no items to estimate a quantile of."
+            )
+        release = last_release(estimator)
+        if as_json:
+            typer.echo(json.dumps(release.to_dict(), ensure_ascii=False))
+        else:
+            for q, value in zip(release.quantiles, shown_values(release, algorithm, decimals), strict=True):
+                typer.echo(f"{q:g}\t{value}")
+        explain(release, start)
         explain_ledger(ledger, dataset)
 
 
