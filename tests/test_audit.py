@@ -143,6 +143,22 @@ def test_the_command_passes_and_draws(tmp_path: Path) -> None:
     assert "in " in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "said"), [("20", "nothing could have failed"), ("0.001", "told apart at all"), ("1", None)]
+)
+def test_a_pass_that_says_nothing_says_so(epsilon: str, said: str | None) -> None:
+    """A thousand runs show ε = 4.23 at most; at ε = 0.001 they show nothing, at ε = 1 about a half."""
+    done = command("--algorithm", "dp-frugal-1u", "--epsilon", epsilon, "--runs", "1000", "--json")
+    record = json.loads(done.stdout)
+    assert record["passed"]
+    assert record["highest_bound"] == pytest.approx(4.226, abs=0.01)
+    assert record["bound"] <= record["highest_bound"]
+    if said is None:
+        assert "could have failed" not in done.stderr
+    else:
+        assert said in done.stderr
+
+
 def test_the_command_fails_with_status_1() -> None:
     done = command("--broken", "first-item", "--epsilon", "1", "--runs", "1000", "--json")
     assert done.returncode == 1

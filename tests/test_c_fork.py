@@ -90,7 +90,8 @@ def test_the_child_cannot_use_the_estimator_of_its_parent(made: str) -> None:
         "    return False\n"
         "uses = (p.release, lambda: p.update_many([1.0]), lambda: p.save('/dev/null'))\n"
         "parent = os.getpid()\n"
-        "mine, theirs = forked(lambda: p.release() and 1 if os.getpid() == parent else [refused(use) for use in uses])\n"
+        "attempts = lambda: [refused(use) for use in uses]\n"
+        "mine, theirs = forked(lambda: p.release() and 1 if os.getpid() == parent else attempts())\n"
         "assert mine == '([], 1)', mine\n"
         "assert theirs == '([], [True, True, True])', theirs\n"
     )

@@ -233,6 +233,11 @@ def test_a_terminal_that_knows_no_greek_is_no_error() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def interruptible() -> None:
+    """In a new process: a shell that runs the tests in the background has told its children to ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def watching(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*COMMAND, "watch", "-q", "0.5", "--epsilon", "1", *arguments],
@@ -240,6 +245,7 @@ def watching(*arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=interruptible,
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import dpfrugal as dpf
 from dpfrugal.engines import two_scans
-from tests.test_cli import COMMAND, run
+from tests.test_cli import COMMAND, interruptible, run
 
 ONE, THREE = dpf.PureDP(epsilon=1.0), dpf.PureDP(epsilon=3.0)
 GOOD = "\n".join(str(number % 100) for number in range(3000))  # some segments are closed on the way
@@ -82,21 +82,42 @@ def test_output_that_cannot_be_written(ledger: dpf.Ledger) -> None:
     assert said(ledger) in done.stderr
 
 
-def test_ctrl_c_after_the_spend(ledger: dpf.Ledger) -> None:
-    """The ledger is asked until the spend is there; the input stays open meanwhile."""
+def interrupted(ledger: dpf.Ledger) -> tuple[int, str]:
+    """The input stays open and silent until the command has ended."""
+    before = len(ledger.dataset("clicks").spends)
     process = subprocess.Popen(
-        [*COMMAND, "quantile", "-", *options(ledger)], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, "quantile", "-", *options(ledger)],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=interruptible,
     )
     assert process.stdin is not None
     process.stdin.write(f"{GOOD}\n" * 400)  # more than a batch
     process.stdin.flush()
-    while not ledger.dataset("clicks").spends and process.poll() is None:
+    while len(ledger.dataset("clicks").spends) == before and process.poll() is None:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 130
+    try:
+        process.wait(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return 0, ""
+    return process.returncode, process.communicate()[1]
+
+
+def test_ctrl_c_after_the_spend(ledger: dpf.Ledger) -> None:
+    """Python loses an interrupt that comes within a callback from C, as when compiled code is loaded: then again."""
+    status, errors = interrupted(ledger)
+    while not status and ledger.left("clicks") is not None:
+        status, errors = interrupted(ledger)
+    assert status in (130, -signal.SIGINT)
     assert "Traceback" not in errors
-    assert said(ledger) in errors
+    assert (
+        f"ε=1 was spent on 'clicks' in {ledger.path} before that; {ledger.left('clicks') or 'nothing'} is left of ε=3."
+        in errors
+    )
 
 
 def test_a_watch_says_at_its_end_what_is_left(ledger: dpf.Ledger) -> None:

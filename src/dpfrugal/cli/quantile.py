@@ -1,5 +1,6 @@
 """``dpfrugal quantile``: private quantiles of one column of a file, or of numbers on standard input."""
 
+import io
 import json
 import sys
 from enum import StrEnum
@@ -128,7 +129,7 @@ def quantile(
     items = _items(file, column, file_format, omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
     with charged(estimator._account):
         with progress(items.name, items.total, items.unit) as made:
-            for batch, advance in read_ahead(items.batches):
+            for batch, advance in read_ahead(items.batches, endless=file == "-"):
                 estimator.update_many(batch)
                 made(advance, len(batch))
         if not estimator.items:
@@ -154,5 +155,7 @@ def _items(file: str, column: str | None, file_format: FormatChoice | None, *, o
             raise ParameterError("--column and --format are for files; standard input takes one number per line.")
         from dpfrugal.lines import numbers
 
-        return Column("standard input", 0, "bytes", numbers(sys.stdin.buffer, omit_bad=omit_bad))
+        # Not sys.stdin itself: its lock, held by a thread that waits, would abort the interpreter's exit.
+        stream = io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
+        return Column("standard input", 0, "bytes", numbers(stream, omit_bad=omit_bad))
     return open_column(Path(file), column, file_format.value if file_format else None)
