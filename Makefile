@@ -94,7 +94,7 @@ soak: $(SOAK)
 	$(BIN)/python -m reliability.soak
 
 audit-dependencies: $(SOAK)
-	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip --strict
+	@$(BIN)/python -m reliability.advisories
 
 clean:
 	rm -rf $(VENV) build dist demo paper .hypothesis .mypy_cache .ruff_cache src/*.egg-info

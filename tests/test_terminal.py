@@ -114,7 +114,11 @@ def test_watch_says_what_it_goes_on_from(tmp_path: Path) -> None:
 
 def test_every_row_of_a_ledger_keeps_to_one_unit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "b.db"
-    totals = {"a": dpf.PureDP(epsilon=3.0), "b": dpf.ZCDP(rho=0.5), "c": dpf.ApproxDP(epsilon=2.0, delta=1e-5)}
+    totals: dict[str, dpf.Guarantee] = {
+        "a": dpf.PureDP(epsilon=3.0),
+        "b": dpf.ZCDP(rho=0.5),
+        "c": dpf.ApproxDP(epsilon=2.0, delta=1e-5),
+    }
     for name, total in totals.items():
         ledger = dpf.Ledger(path, total=total)
         ledger.open(name, total)
