@@ -140,23 +140,19 @@ def test_the_command_passes_and_draws(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout[:4]) == (0, "PASS"), done.stderr
     assert picture.stat().st_size > 5_000
     assert "█" in done.stderr
+    assert "note:" not in done.stderr  # a thousand runs can show more than ε = 1
     assert "in " in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "said"), [("20", "nothing could have failed"), ("0.001", "told apart at all"), ("1", None)]
-)
-def test_a_pass_that_says_nothing_says_so(epsilon: str, said: str | None) -> None:
-    """A thousand runs show ε = 4.23 at most; at ε = 0.001 they show nothing, at ε = 1 about a half."""
+@pytest.mark.parametrize(("epsilon", "said"), [("20", "nothing could have failed"), ("0.001", "told apart at all")])
+def test_a_pass_that_says_nothing_says_so(epsilon: str, said: str) -> None:
+    """A thousand runs show ε = 4.23 at most, and at ε = 0.001 they show nothing."""
     done = command("--algorithm", "dp-frugal-1u", "--epsilon", epsilon, "--runs", "1000", "--json")
     record = json.loads(done.stdout)
     assert record["passed"]
     assert record["highest_bound"] == pytest.approx(4.226, abs=0.01)
     assert record["bound"] <= record["highest_bound"]
-    if said is None:
-        assert "could have failed" not in done.stderr
-    else:
-        assert said in done.stderr
+    assert said in done.stderr
 
 
 def test_the_command_fails_with_status_1() -> None:
