@@ -63,7 +63,7 @@ def main() -> None:
     except DPFrugalError as error:
         # The library names its parameters as Python does; here they are options.
         said = re.sub(r'\b([a-z_]+)="(\w+)"', lambda found: f"--{found[1].replace('_', '-')} {found[2]}", str(error))
-        sys.stderr.write(f"dpfrugal: {said}\n")
+        sys.stderr.write(f"dpfrugal: {' '.join([said, *getattr(error, '__notes__', ())])}\n")
         sys.exit(BAD_INPUT)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
