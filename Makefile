@@ -64,12 +64,10 @@ $(PEERS): $(READY) benchmarks/constraints.txt benchmarks/install_peers.py
 	$(BIN)/python -m benchmarks.install_peers
 	@touch $@
 
-# Start-up is measured before the peers come: they bring scipy, which numba loads whenever it is there.
-bench: $(READY)
+bench: $(PEERS)
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.counting
 	$(BIN)/python -m benchmarks.parquet
-	$(MAKE) $(PEERS)
 	$(BIN)/python -m benchmarks.compare
 	$(BIN)/python -m benchmarks.keyed
 
@@ -96,7 +94,7 @@ soak: $(SOAK)
 	$(BIN)/python -m reliability.soak
 
 audit-dependencies: $(SOAK)
-	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip --strict
+	@$(BIN)/python -m reliability.advisories
 
 clean:
 	rm -rf $(VENV) build dist demo paper .hypothesis .mypy_cache .ruff_cache src/*.egg-info

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import dpfrugal as dpf
+from benchmarks import machine
 from benchmarks.datasets import QUANTILE, Dataset
 
 EPSILON = 1.0
@@ -118,9 +119,10 @@ def command_line(dataset: Dataset) -> Run:
     path = Path(folder.name) / "items.parquet"
     pq.write_table(pa.table({"value": dataset.items}), path)
     command = [sys.executable, "-m", "dpfrugal", "quantile", str(path), "-q", str(QUANTILE), "--epsilon", str(EPSILON)]
+    environment = machine.plain()
 
     def run(folder: object = folder) -> Answer:  # the folder lives as long as the call that needs it
-        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        printed = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
         return Answer(float(printed.split("\t")[1]), lambda: COUNT_AND_KEY + 8)
 
     return run

@@ -21,6 +21,13 @@ PACKAGES = (
     "scikit-learn",
 )
 
+PLAIN = Path(__file__).parent / "plain"
+
+
+def plain() -> dict[str, str]:
+    """The environment of a process that is to start as a plain installation does, without scipy."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(PLAIN), os.environ.get("PYTHONPATH")]))}
+
 
 def processor() -> str:
     """The processor's model as the operating system calls it."""

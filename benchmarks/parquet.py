@@ -30,6 +30,7 @@ from benchmarks import machine
 
 RESULTS = Path(__file__).parent / "results"
 MOST_MEGABYTES, MOST_RATIO = 400, 1.5
+PLAIN = machine.plain()
 
 GENERATE = """
 import sys, numpy as np, pyarrow as pa, pyarrow.parquet as pq
@@ -100,7 +101,7 @@ class Process:
     def run(self) -> None:
         """Run it once, and note its wall time and its peak memory."""
         started = time.perf_counter()
-        child = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        child = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=PLAIN)
         _, status, usage = os.wait4(child.pid, 0)
         self.seconds.append(time.perf_counter() - started)
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -123,7 +124,7 @@ def processes(path: Path, column: str, decimals: int, batch_rows: int) -> list[P
 def printed(program: str, *arguments: str) -> str:
     """What a program prints in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments], check=True, capture_output=True, text=True
+        [sys.executable, "-c", program, *arguments], check=True, capture_output=True, text=True, env=PLAIN
     ).stdout
 
 

@@ -2,8 +2,9 @@
 
     python -m benchmarks.startup
 
-Times are medians; what a fresh process does is measured in fresh processes, with warm caches. The targets are those
-of the project; nothing here fails a build, it only reports.
+Times are medians; what a fresh process does is measured in fresh processes, with warm caches. scipy is hidden from
+them (plain/scipy.py): an installation has none, and numba would load the one that the tests and the peers bring. The
+targets are those of the project; nothing here fails a build, it only reports.
 """
 
 import json
@@ -26,6 +27,7 @@ from benchmarks import machine
 RESULTS = Path(__file__).parent / "results"
 PROCESSES, LOOPS = 7, 5
 SINGLE_ITEMS, THREAD_ITEMS = 200_000, 20_000_000
+PLAIN = machine.plain()
 
 IMPORT = """
 import time, numpy
@@ -64,8 +66,8 @@ class Figure:
 def printed_seconds(program: str) -> float:
     """The number that a program prints in a process of its own; the first run only warms caches."""
     command = [sys.executable, "-c", program]
-    runs = [float(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(PROCESSES + 1)]
-    return median(runs[1:])
+    runs = [subprocess.run(command, check=True, capture_output=True, env=PLAIN) for _ in range(PROCESSES + 1)]
+    return median(float(run.stdout) for run in runs[1:])
 
 
 def wall_seconds(arguments: list[str]) -> float:
@@ -73,7 +75,7 @@ def wall_seconds(arguments: list[str]) -> float:
 
     def once() -> float:
         started = time.perf_counter()
-        subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+        subprocess.run([sys.executable, *arguments], check=True, capture_output=True, env=PLAIN)
         return time.perf_counter() - started
 
     return median([once() for _ in range(PROCESSES + 1)][1:])

@@ -1,6 +1,8 @@
 """What holds for every test: no clock, and one Spark session for all. Where there is no Java, its tests fail."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,10 @@ from hypothesis import HealthCheck, settings
 # Time is measured in benchmarks, never asserted in a test.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# Processes that tests start find no scipy, as in a plain installation: it would slow each of them.
+PLAIN = str(Path(__file__).parent.parent / "benchmarks" / "plain")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [PLAIN, os.environ.get("PYTHONPATH")]))
 
 
 @pytest.fixture(scope="session")

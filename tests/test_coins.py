@@ -36,6 +36,12 @@ def test_worked_numbers_of_the_docstring() -> None:
     assert coins.thresholds(0.99) == (42_949_673, 4_252_017_623)
 
 
+@given(key=st.integers(0, 2**64 - 1), position=st.integers(0, 2**62), count=st.integers(0, 200))
+def test_coins_of_a_range_are_those_of_its_positions(key: int, position: int, count: int) -> None:
+    expected = [coins.coin(key, position + i) for i in range(count)]
+    assert coins.coins(key, position, count).tolist() == expected
+
+
 @pytest.mark.parametrize("seed", [-1, 2**64])
 def test_seeds_out_of_range_are_refused(seed: int) -> None:
     with pytest.raises(ParameterError, match="coin_seed"):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import dpfrugal as dpf
 from dpfrugal.frugal import Frugal1U
 from dpfrugal.lines import LineParser
-from reliability import disks, kills
+from reliability import advisories, disks, kills
 from reliability.fuzz import fuzz
 from reliability.targets import BATCHES, LINES, MEMORY, TARGETS
 
@@ -55,6 +55,30 @@ def test_a_flipped_or_cut_ledger_is_refused_or_says_the_same(tmp_path: Path) -> 
 @pytest.mark.parametrize("name", TARGETS)
 def test_generated_inputs_crash_nothing(name: str) -> None:
     fuzz(name, 20_000 if name == "lines" else 500, seed=7)
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "said"),
+    [
+        ([], advisories.UNKNOWN, "could be reached"),
+        ([{"name": "a", "skip_reason": "not found"}], advisories.UNKNOWN, "could be reached"),
+        (
+            [{"name": "a", "version": "1", "vulns": []}, {"name": "b", "skip_reason": "not found"}],
+            advisories.UNKNOWN,
+            "could not be looked up: b",
+        ),
+        ([{"name": "a", "version": "1", "vulns": []}], advisories.CLEAN, "None of 1"),
+        (
+            [{"name": "a", "version": "1", "vulns": [{"id": "X-1", "fix_versions": ["2"]}]}],
+            advisories.VULNERABLE,
+            "a 1: X-1, fixed in 2",
+        ),
+    ],
+)
+def test_silence_of_an_advisory_service_is_no_verdict(found: list[dict[str, Any]], status: int, said: str) -> None:
+    given, sentences = advisories.verdict(found)
+    assert given == status
+    assert said in sentences[0]
 
 
 @settings(max_examples=300)

@@ -23,6 +23,7 @@ compiled_only = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", r
 
 DTYPES = [np.int64, np.int32, np.float64, np.float32]
 KEYS = st.integers(0, 2**64 - 1)
+WAYS = (walk.advance, walk.advance_by_numpy)
 
 
 @st.composite
@@ -71,13 +72,14 @@ def test_every_cut_of_every_stream_equals_the_step(
     path = walk.Path(quantiles, Grid(decimals), key)
     expected = np.full(len(quantiles), start, dtype=np.int64)
     expected_absent = walk_plainly(expected, position, Chunk(items), path)
-    found = np.full(len(quantiles), start, dtype=np.int64)
-    absent, at = 0, 0
-    for end in [*sorted(min(cut, items.size) for cut in cuts), items.size]:
-        absent += walk.advance(found, position + at, Chunk(items[at:end]), path)
-        at = end
-    assert found.tolist() == expected.tolist()
-    assert absent == expected_absent
+    for advance in WAYS:
+        found = np.full(len(quantiles), start, dtype=np.int64)
+        absent, at = 0, 0
+        for end in [*sorted(min(cut, items.size) for cut in cuts), items.size]:
+            absent += advance(found, position + at, Chunk(items[at:end]), path)
+            at = end
+        assert found.tolist() == expected.tolist()
+        assert absent == expected_absent
 
 
 @settings(max_examples=100)
@@ -88,10 +90,11 @@ def test_missing_items_keep_their_coins(
     path = walk.Path(quantiles, Grid(decimals), key)
     missing = np.random.default_rng(seed).random(items.size) < 0.3
     expected = np.zeros(len(quantiles), dtype=np.int64)
-    found = expected.copy()
     expected_absent = walk_plainly(expected, 5, Chunk(items, missing), path)
-    assert walk.advance(found, 5, Chunk(items, missing), path) == expected_absent
-    assert found.tolist() == expected.tolist()
+    for advance in WAYS:
+        found = np.zeros(len(quantiles), dtype=np.int64)
+        assert advance(found, 5, Chunk(items, missing), path) == expected_absent
+        assert found.tolist() == expected.tolist()
 
 
 @settings(max_examples=100)
@@ -103,10 +106,12 @@ def test_coins_next_to_a_threshold_decide_exactly(key: int, lane: int, nudge: in
     quantiles = (threshold / coins.COINS, 1 - threshold / coins.COINS, 0.5)
     items = np.random.default_rng(key).normal(0, spread, 200).astype(np.int64)
     path = walk.Path(quantiles, Grid(0), key)
-    expected, found = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    expected = np.zeros(3, dtype=np.int64)
     walk_plainly(expected, 0, Chunk(items), path)
-    walk.advance(found, 0, Chunk(items), path)
-    assert found.tolist() == expected.tolist()
+    for advance in WAYS:
+        found = np.zeros(3, dtype=np.int64)
+        advance(found, 0, Chunk(items), path)
+        assert found.tolist() == expected.tolist()
 
 
 @given(key=KEYS, block=st.integers(0, 2**50))

@@ -3,11 +3,13 @@
 import copy
 import datetime
 import itertools
+import math
 import os
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -21,6 +23,7 @@ from hypothesis import strategies as st
 
 import dpfrugal as dpf
 from dpfrugal import keyed, keyed_rows, keyed_walk
+from dpfrugal.key_index import KeyIndex
 from dpfrugal.keyed_state import KeyedState
 from dpfrugal.keyed_walk import walk_keys_plainly
 from dpfrugal.threads import at_once
@@ -493,3 +496,30 @@ def test_it_cannot_be_used_after_a_fork() -> None:
         "os._exit(0)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_an_interrupt_while_a_refused_batch_is_taken_back_counts_none_of_its_rows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A second Ctrl-C: keys may stay known, but their rows must not be counted, for they may come again."""
+    many = dpf.ApproxDP(epsilon=20.0, delta=1e-9)
+    k = dpf.KeyedDPFrugal1U(0.5, ONE, discover_keys=many)
+    k.update_many(["a"] * 500, np.ones(500))
+    for module in (keyed, keyed_rows):
+        monkeypatch.setattr(module, "PIECE", 100)
+
+    def interrupted(self: KeyIndex, size: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KeyIndex, "forget", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            k.update_many(["refused"] * 500, [1.0] * 499 + [math.nan])
+    assert k.items == 500
+    assert k._discovery is not None
+    assert k._discovery.counts().sum() == 500
+    k.save(tmp_path / "state")
+    k = dpf.KeyedDPFrugal1U.load(tmp_path / "state", accept_replay_risk=True)
+    k.update_many(["b"] * 500, np.ones(500))
+    assert k.release()["key"].to_pylist() == ["a", "b"]  # with ε = 20 no count of 500 is ever missed
+    assert k.items == 1000

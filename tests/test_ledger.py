@@ -391,7 +391,7 @@ def test_the_command_line_keeps_the_books(tmp_path: Path) -> None:
     assert "never opened" in refused(*again, "other", text=numbers)
     assert "belong together" in refused(*again[:-1], text=numbers)
     shown = told("show", path)
-    assert "█████████░░░  75%" in shown
+    assert "████████░░  75% │ ε=1.5 │ ε=0.5" in shown
     assert max(map(len, shown.splitlines())) <= 80
     (standing,) = json.loads(told("show", path, "--json"))["datasets"]
     assert (standing["share"], standing["left"]) == (0.75, {"PureDP": {"epsilon": 0.5}})

@@ -56,7 +56,7 @@ def test_a_number_of_the_stock_serves_once(threads: int, monkeypatch: pytest.Mon
 
     with ThreadPoolExecutor(threads) as pool:
         seen = [draw for draws in pool.map(use, range(threads)) for draw in draws]
-    noise._wait_for_refills()
+    noise._end_worker()
     assert len(set(seen)) == len(seen) == threads * 40 * 93
 
 

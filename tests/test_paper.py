@@ -33,6 +33,7 @@ from dpfrugal.paper.settings import (
     default_setting,
 )
 from dpfrugal.paper.summary import points_of
+from tests.test_cli import interruptible
 
 TINY = Scale(items=2000, repetitions=2)
 SILENT = Watcher(lambda *_: None, lambda *_: None, lambda *_: None)
@@ -324,6 +325,7 @@ def started(*arguments: object) -> "subprocess.Popen[str]":
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=interruptible,
     )
 
 

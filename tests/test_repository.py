@@ -24,6 +24,23 @@ def test_examples_of_the_readme_run(example: str) -> None:
         assert line.search(README), "the output shown in the README has another form"
 
 
+def blocks(document: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", document.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "document", [path for path in DOCUMENTS if path.parent.name == "docs" and blocks(path)], ids=lambda path: path.name
+)
+def test_examples_of_the_documents_run(document: Path, tmp_path: Path) -> None:
+    """One after the other, in one process and an empty folder; what needs Spark and data is only compiled."""
+    program = "\n".join(blocks(document))
+    assert "import dpfrugal as dpf" in program
+    if "spark" in program:
+        compile(program, document.name, "exec")
+    else:
+        subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=tmp_path, capture_output=True, check=True)
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text(encoding="utf-8")):

@@ -6,10 +6,12 @@ so of all copies of the same raw items one goes on, and the others are refused (
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from dpfrugal.errors import LedgerError, ParameterError, ParameterTypeError, ReplayError
+from dpfrugal.errors import DPFrugalError, LedgerError, ParameterError, ParameterTypeError, ReplayError
 from dpfrugal.guarantees import ApproxDP, Guarantee, Sensitivity
 from dpfrugal.ledger import STALE, Ledger
 from dpfrugal.ledger_rows import Spend, spend_of
@@ -32,6 +34,7 @@ class Account:
         self._lineage = os.urandom(16).hex()
         self._holder = os.urandom(16).hex()  # never saved: no two objects share it
         self.generation = 0
+        self._spent_before = False  # by whoever saved the checkpoint that this was restored from
         self.stale = False  # restored from a checkpoint that noise was taken after
 
     @classmethod
@@ -70,6 +73,29 @@ class Account:
         known = replace(self._spend, generation=self.generation)
         self.generation = self._ledger.advance(known, self._lineage, self._holder)
 
+    @contextmanager
+    def owning_up(self) -> Iterator[None]:
+        """Whatever fails in here after the spend was made carries a note that it was."""
+        try:
+            yield
+        except BaseException as error:
+            if said := self._what_is_gone():
+                error.add_note(said)
+            raise
+
+    def _what_is_gone(self) -> str:
+        """The ledger is asked: an interrupt may have come between its commit and its answer."""
+        if self._ledger is None or self._spend is None or self._spent_before:
+            return ""
+        spent = f"spent on {self._spend.dataset!r} in {self._ledger.path} before that"
+        try:
+            if not self._ledger.generation(self._lineage):
+                return ""
+            standing = self._ledger.dataset(self._spend.dataset)
+        except DPFrugalError:
+            return f"{self._spend.guarantee} may have been {spent}; the ledger could not be asked."
+        return f"{self._spend.guarantee} was {spent}; {standing.left or 'nothing'} is left of {standing.total}."
+
     def to_record(self) -> dict[str, Any]:
         """For a checkpoint."""
         spend = self._spend
@@ -104,6 +130,7 @@ class Account:
         account = cls(None, spend, record["ledger"])
         account._ledger, account._lineage = ledger, record["lineage"]
         account.generation = integer_of(record["generation"])
+        account._spent_before = account.generation > 0
         return account
 
     def prove_fresh(self, *, accept_replay_risk: bool, forget_if_stale: bool) -> None:

@@ -149,13 +149,13 @@ def left(total: Guarantee, claims: Sequence[Claim], like: Guarantee, *, adaptive
     return None
 
 
-def share(total: Guarantee, claims: Sequence[Claim], *, adaptive: bool = False) -> float:
-    """The part of ``total`` that is spent, by the rule that decides."""
+def used(total: Guarantee, claims: Sequence[Claim], *, adaptive: bool = False) -> float:
+    """How much of ``total`` is spent, by the rule that decides: in its ρ, or in its ε (at its δ)."""
     if isinstance(total, ZCDP):
-        return _rho(claims) / total.rho if claims else 0.0
+        return _rho(claims)
     if isinstance(total, PureDP) or adaptive:
-        return added(*map(_epsilon, claims)) / total.epsilon
-    return composed(claims, total.delta).epsilon / total.epsilon
+        return added(*map(_epsilon, claims))
+    return composed(claims, total.delta).epsilon
 
 
 def _epsilon(claim: Claim) -> float:

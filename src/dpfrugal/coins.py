@@ -18,6 +18,9 @@ import secrets
 from fractions import Fraction
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpfrugal.errors import ParameterError, ParameterTypeError
 
 COIN_BITS: Final = 32
@@ -43,6 +46,20 @@ def coin(key: int, position: int) -> int:
     block, lane = divmod(position, BLOCK)
     word = mix64((key + (block * HALF + lane % HALF) * GAMMA) & WORD_MASK)
     return word >> COIN_BITS if lane >= HALF else word & (COINS - 1)
+
+
+def coins(key: int, position: int, count: int) -> NDArray[np.uint32]:
+    """The coins of ``count`` consecutive items, by numpy."""
+    blocks = np.arange(position // BLOCK, -(-(position + count) // BLOCK), dtype=np.uint64)[:, None]
+    lanes = np.arange(HALF, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        words: NDArray[np.uint64] = np.uint64(key) + (blocks * np.uint64(HALF) + lanes) * np.uint64(GAMMA)
+        words = (words ^ (words >> np.uint64(30))) * np.uint64(MIX_1)
+        words = (words ^ (words >> np.uint64(27))) * np.uint64(MIX_2)
+        words ^= words >> np.uint64(31)
+    halves = words & np.uint64(COINS - 1), words >> np.uint64(COIN_BITS)
+    lane = position % BLOCK
+    return np.concatenate(halves, axis=1).astype(np.uint32).ravel()[lane : lane + count]
 
 
 def thresholds(quantile: float) -> tuple[int, int]:

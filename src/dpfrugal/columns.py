@@ -58,8 +58,13 @@ def damaged(path: Path, kind: str) -> TableError:
     return TableError(f"{path}: this is no readable {kind} file; it may be truncated or damaged.")
 
 
-def read_ahead(batches: Iterator[tuple[Any, int]], most_waiting: int = 64) -> Iterator[tuple[Any, int]]:
-    """The same batches, read by a thread of their own while earlier ones are being processed."""
+def read_ahead(
+    batches: Iterator[tuple[Any, int]], most_waiting: int = 64, *, endless: bool = False
+) -> Iterator[tuple[Any, int]]:
+    """The same batches, read by a thread of their own while earlier ones are being processed.
+
+    Who stops early waits until the thread has stopped reading, unless what is read may be ``endless`` and silent.
+    """
     waiting: queue.Queue[tuple[Any, int] | BaseException | None] = queue.Queue(most_waiting)
     abandoned = threading.Event()
 
@@ -89,4 +94,5 @@ def read_ahead(batches: Iterator[tuple[Any, int]], most_waiting: int = 64) -> It
             yield batch
     finally:
         abandoned.set()
-        reader.join()
+        if not endless:
+            reader.join()

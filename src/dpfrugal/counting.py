@@ -2,8 +2,8 @@
 
 ``count_below`` gives, for every edge, how many items lie below it. The compiled form reads the items once, in blocks
 that stay in the processor's nearest cache, and compares and adds only, so that it vectorises: with up to three edges it
-runs at the speed of reading memory. Until so many comparisons were made that loading the compiler would have been
-worth it, numpy makes them.
+runs at the speed of reading memory. Until so many comparisons were made, or are to be made at once, that loading
+the compiler is worth it, numpy makes them.
 
 An integer is compared with an edge exactly, also beyond 2^53: ``x < e`` is ``x <= ceil(e) - 1``. So that one form
 serves all types, a float is compared likewise, with the float before ``e``. NaN is below nothing; it is counted apart.
@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from dpfrugal.compiler import loading, read_only
 
 BLOCK: Final = 1 << 15
-# numpy compares at about four thousand million a second; loading the compiler takes a third of a second.
+# numpy compares at about four thousand million a second; loading the compiler takes a third of a second. A file comes
+# in small batches and is read once. Who has millions of items in memory will count more than once.
 WORTH_COMPILING: Final = 1 << 30
+MANY_AT_ONCE: Final = 1 << 21
 
 _compared = 0
 _compiled: dict[np.dtype[Any], Callable[[NDArray[Any], NDArray[Any], NDArray[np.int64]], int]] = {}
@@ -33,7 +35,7 @@ def count_below(items: NDArray[Any], edges: NDArray[np.float64]) -> tuple[NDArra
     below, limits = np.zeros(edges.size, dtype=np.int64), limits_of(edges, items.dtype)
     if items.dtype in _compiled and edges.size:
         nans = _compiled[items.dtype](read_only(items), limits, below)
-    elif edges.size and ("numba" in sys.modules or _compared > WORTH_COMPILING):
+    elif edges.size and ("numba" in sys.modules or _compared > WORTH_COMPILING or items.size > MANY_AT_ONCE):
         with loading(("counting", items.dtype)):
             from dpfrugal.counting_kernel import compare
 

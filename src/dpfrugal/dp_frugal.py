@@ -17,7 +17,7 @@ import numpy as np
 from dpfrugal import guard, noise, records
 from dpfrugal.account import Account
 from dpfrugal.checkpoint import Contents
-from dpfrugal.frugal import Frugal1U, NanPolicy, points_of
+from dpfrugal.frugal import MOST_PENDING, Frugal1U, NanPolicy, admitted, points_of
 from dpfrugal.grid import LARGEST_ESTIMATE
 from dpfrugal.guarantees import Guarantee, Sensitivity, checked_guarantee, checked_max_items
 from dpfrugal.guard import Guarded
@@ -99,8 +99,13 @@ class DPFrugal1U(Guarded):
         """Take in one item."""
         if self._owner is not None or self._forks != guard.forks:
             self._refuse_copies_and_loops()
+        walk = self._walk
+        if (kind := type(item)) is not int and (kind is not float or item != item):
+            item = admitted(item, walk._nan_policy)
         with self._lock:
-            self._walk.update(item)
+            walk._pending.append(item)
+            if len(walk._pending) >= MOST_PENDING:
+                walk._settled()
 
     def update_many(self, items: Iterable[float] | Any) -> None:
         """Take in a batch: all of it, or, where any of it is refused, nothing."""

@@ -10,7 +10,7 @@ Worked number: the 0.99-quantile of normal(50, 2) is 54.65; with ``decimals=3`` 
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, Self
 
@@ -23,14 +23,16 @@ from dpfrugal.errors import ItemError, ParameterError
 from dpfrugal.grid import HIGHEST_ITEM, Grid
 from dpfrugal.guarantees import probability
 from dpfrugal.items import Chunk, chunks, number
-from dpfrugal.walk import Path, advance
+from dpfrugal.walk import Path, advance, advance_by_numpy
 
 NanPolicy = Literal["raise", "omit"]
 
 # Single items wait here until they are worth a batch; every look at the state takes them in first.
 MOST_PENDING: Final = 1 << 10
-# Loading the compiler takes as long as walking this many items in plain Python.
-WORTH_COMPILING: Final = 1 << 13
+# Loading the compiler takes as long as walking a few million items without it, and longer than walking these.
+WORTH_COMPILING: Final = 1 << 20
+# So few are walked fastest one by one.
+A_HANDFUL: Final = 16
 
 
 def step(estimate: int, item: float, coin: int, up_from: int, down_from: int) -> int:
@@ -46,7 +48,7 @@ def step(estimate: int, item: float, coin: int, up_from: int, down_from: int) ->
 
 
 def walk_plainly(estimates: NDArray[np.int64], position: int, chunk: Chunk, path: Path) -> int:
-    """``walk.advance`` in plain Python: the oracle, and the faster way for a handful of items."""
+    """``walk.advance`` in plain Python: the oracle, and the fastest way for a handful of items."""
     absent = 0
     for i, item in enumerate(chunk.values.tolist()):
         if item != item or (chunk.missing is not None and chunk.missing[i]):
@@ -199,10 +201,17 @@ class Frugal1U:
         estimates, position = self._estimates.copy(), self._position
         for chunk in batch:
             end = position + chunk.values.size
-            small = end * estimates.size < WORTH_COMPILING and "numba" not in sys.modules
-            absent = (walk_plainly if small else advance)(estimates, position, chunk, self._path)
+            absent = self._way(chunk, end)(estimates, position, chunk, self._path)
             if absent and self._nan_policy == "raise":
                 raise ItemError('The batch has NaN or null items; clean the data, or use nan_policy="omit".')
             position = end
         # Pending items are always taken in first, so none is left now. No interrupt can come between these stores.
         self._estimates, self._position, self._pending = estimates, position, []
+
+    def _way(self, chunk: Chunk, end: int) -> Callable[[NDArray[np.int64], int, Chunk, Path], int]:
+        """How to walk past a chunk that ends the stream so far. All ways give the same bits."""
+        if chunk.values.size < A_HANDFUL:
+            return walk_plainly
+        if end * len(self.quantiles) < WORTH_COMPILING and "numba" not in sys.modules:
+            return advance_by_numpy
+        return advance

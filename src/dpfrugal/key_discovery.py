@@ -10,6 +10,7 @@ Worked number: ε = 1, δ = 1e-6, one row per person: noise of scale 2, and a ke
 With 50 rows since the last release it is missed with a probability below 1e-5.
 """
 
+import copy
 import math
 from typing import Any, Final
 
@@ -91,12 +92,14 @@ class KeyDiscovery:
         count_codes(codes, self._counts)
 
     def counts(self) -> NDArray[np.int64]:
-        """A copy of the counts, for ``recount``."""
+        """A copy of the counts; for a checkpoint."""
         return self._counts.copy()
 
-    def recount(self, counts: NDArray[np.int64]) -> None:
-        """Go back to these counts: what was counted since belongs to a refused batch."""
-        self._counts = np.concatenate([counts, np.zeros(self._public.size - counts.size, dtype=np.int64)])
+    def twin(self) -> "KeyDiscovery":
+        """One that counts on its own: a refused batch is forgotten with it."""
+        twin = copy.copy(self)
+        twin._counts = self._counts.copy()
+        return twin
 
     def shown(self) -> NDArray[np.bool_]:
         """Of every code, whether its key is public; for a checkpoint."""

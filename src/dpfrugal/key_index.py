@@ -160,7 +160,7 @@ class KeyIndex:
         """Keep the first keys only: what a refused batch has added is taken back."""
         if self._growing and size == 0:
             self.kind, self._table = None, None  # of which kind keys are is for the first accepted batch to say
-        elif self._table is not None and size < self.size:
+        elif self._table is not None and size <= self.size:
             self._table.forget(size)
         self._last = None
 

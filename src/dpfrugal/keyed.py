@@ -122,6 +122,7 @@ class KeyedDPFrugal1U(Guarded):
             if np.ndim(start):
                 raise ParameterError("start must be one number where keys are discovered.")
         self._index = KeyIndex(keys, max_keys=max_keys, typed=discover_keys is not None)
+        self._kept: int | None = None  # while discovered keys may have to be taken back: how many stay
         starts = starts_of(start, path.grid, max(1, self._index.size))
         self._first_start = int(starts[0])  # of a key that is yet to come
         self._state = KeyedState.at(starts, path, adaptive_steps)
@@ -176,13 +177,13 @@ class KeyedDPFrugal1U(Guarded):
         bounds are the caller's promise.
         """
         with self._alone():
-            before, known = self.items, self._index.size
+            self._take_back()
+            before, self._kept = self.items, None if self._discovery is None else self._index.size
             batch, values = Keys(self._index, keys, self._null_keys, self._threads), sized(values)
             if batch.size != len(values):
                 lengths = f"there are {batch.size:,} keys and {len(values):,} values"
                 raise ItemError(f"keys and values must be of the same length; {lengths}.")
             people = self._people(person)
-            counts = np.empty(0, dtype=np.int64) if self._discovery is None else self._discovery.counts()
             codes = np.empty(0, dtype=np.int32)
             try:
                 if people is None:
@@ -192,9 +193,7 @@ class KeyedDPFrugal1U(Guarded):
                     self._take(KnownCodes(people.taken(person, codes)), values, batch.size)
             finally:
                 applied = self.items > before or not batch.size
-                if self._discovery is not None and not applied:
-                    self._discovery.recount(counts)
-                    self._index.forget(known)
+                self._take_back()
                 if people is not None:
                     if applied:
                         people.settle(codes)
@@ -219,16 +218,23 @@ class KeyedDPFrugal1U(Guarded):
             if whole and is_one_call(self.items + rows, self._threads):
                 self._state.walk(several[0].codes, several[0].values, threads=1)
                 return
-        state = self._state.copy()
+        state, discovery = self._state.copy(), None if self._discovery is None else self._discovery.twin()
         for piece in batch:
-            if self._discovery is not None:
-                self._discovery.count(piece.codes)
+            if discovery is not None:
+                discovery.count(piece.codes)
                 if self._index.size > len(state.estimates):
                     state = state.with_room(self._index.size, self._first_start)
             state.walk(piece.codes, piece.values, self._threads)
         if state.items != self.items + rows:
             raise ItemError(UNEVEN)
-        self._state = state
+        # No interrupt can come between these stores.
+        self._state, self._discovery, self._kept = state, discovery, None
+
+    def _take_back(self) -> None:
+        """Forget the keys that a refused batch has added; again, where an interrupt cut that short."""
+        if self._kept is not None:
+            self._index.forget(self._kept)
+            self._kept = None
 
     def release(self, progress: Progress | None = None) -> Any:
         """A pyarrow.Table with a private value for every public key and quantile, and its α at β = 0.05.
@@ -267,6 +273,7 @@ class KeyedDPFrugal1U(Guarded):
     def _contents(self) -> Contents:
         from dpfrugal.keyed_checkpoint import contents_of
 
+        self._take_back()
         return contents_of(self)
 
     @classmethod

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpfrugal import coins, compiler
 from dpfrugal.compiler import loading, read_only
-from dpfrugal.frugal import WORTH_COMPILING, step
+from dpfrugal.frugal import step
 from dpfrugal.steps import EXPONENT
 from dpfrugal.threads import WORTH_A_THREAD, at_once
 from dpfrugal.walk import EXACT_AS_FLOAT, Path
@@ -20,6 +20,8 @@ from dpfrugal.walk import EXACT_AS_FLOAT, Path
 # Estimates that take up more memory than this are asked for ahead of their rows.
 NEAR_MEMORY: Final = 1 << 20
 PAGE: Final = 1 << 12
+# Loading the compiler takes longer than walking so many rows in plain Python.
+WORTH_COMPILING: Final = 1 << 13
 
 
 def walk_keys_plainly(

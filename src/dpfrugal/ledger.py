@@ -9,6 +9,7 @@ import os
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 from dpfrugal import accounting
@@ -63,6 +64,11 @@ class Ledger:
     def name(self) -> str:
         """A random name that tells this ledger from all others, wherever its file lies."""
         return self._file.name
+
+    @property
+    def path(self) -> Path:
+        """Where its file lies."""
+        return self._file.path
 
     def __repr__(self) -> str:
         return f"Ledger({str(self._file.path)!r})"

@@ -58,9 +58,14 @@ class Dataset:
         return accounting.composed(self.claims, delta)
 
     @property
+    def used(self) -> float:
+        """How much of the total is spent: in its ρ, or in its ε."""
+        return accounting.used(self.total, self.claims, adaptive=self.adaptive)
+
+    @property
     def share(self) -> float:
         """The part of the total that is spent, between 0 and 1."""
-        return accounting.share(self.total, self.claims, adaptive=self.adaptive)
+        return self.used / (self.total.rho if isinstance(self.total, ZCDP) else self.total.epsilon)
 
     @property
     def promise(self) -> str:

@@ -6,11 +6,13 @@ first time, OpenDP's own privacy map for it must report no more than the guarant
 OpenDP is imported at the first release, not before.
 """
 
+import atexit
 import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from queue import Empty, SimpleQueue
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
@@ -21,9 +23,11 @@ from dpfrugal.errors import PrivacyError
 from dpfrugal.guarantees import Guarantee, Sensitivity
 
 # A call of OpenDP costs as much as drawing twenty numbers, so a few values take theirs from a stock. A stock that is in
-# use grows with it, and is refilled by a thread: OpenDP draws without holding up Python.
+# use grows with it. A thread refills it, lot by lot: OpenDP draws without holding up Python. The thread waits a while
+# for more to do, because starting one can take milliseconds.
 FEW: Final = 64
 STOCK: Final = 1024
+IDLE_SECONDS: Final = 1.0
 # How many values of an array get their noise between two reports of progress: a tenth of a second.
 PART: Final = 1 << 13
 # OpenDP's integers end at ±2^63. Larger noise could reach that end, and must do so with the value already added.
@@ -39,11 +43,18 @@ class Stock:
     draw: Callable[[list[int]], list[int]]
     numbers: list[int] = field(default_factory=list)
     taken: int = 0
-    refill: threading.Thread | None = None
+    ordered: bool = False
+
+    @property
+    def wanting(self) -> bool:
+        """Whether less than half of what it should hold is left."""
+        return self.taken > FEW and len(self.numbers) < min(self.taken, STOCK) // 2
 
 
 _stocks: dict[tuple[Guarantee, Sensitivity], Stock | None] = {}
 _lock = threading.Lock()
+_orders: SimpleQueue[Stock | None] = SimpleQueue()
+_worker: threading.Thread | None = None
 _process = os.getpid()
 
 
@@ -92,50 +103,71 @@ def drawn(count: int, stock: Stock) -> list[int]:
             stock.numbers.extend(stock.draw([0] * FEW))
         taken = [stock.numbers.pop() for _ in range(count)]
         stock.taken += count
-        half = min(stock.taken, STOCK) // 2
-        wanting = stock.taken > FEW and len(stock.numbers) < half and stock.refill is None
-        if wanting:
-            stock.refill = threading.Thread(target=_refill, args=(stock, half), name="dpfrugal-noise")
-    if wanting:
-        _start(stock)
+        if stock.wanting and (_worker is None or not stock.ordered):
+            _order(stock)
     return taken
 
 
-def _start(stock: Stock) -> None:
+def _order(stock: Stock) -> None:
+    """Have a stock refilled; the lock is held."""
+    global _worker
     try:
-        cast(threading.Thread, stock.refill).start()
+        if _worker is None:
+            worker = threading.Thread(target=_refill, args=(_orders,), name="dpfrugal-noise", daemon=True)
+            worker.start()
+            _worker = worker
     except RuntimeError:  # no more threads, or the interpreter is ending: whoever needs numbers draws them
-        stock.refill = None
+        return
+    stock.ordered = True
+    _orders.put(stock)
 
 
-def _refill(stock: Stock, count: int) -> None:
-    try:
-        numbers = stock.draw([0] * count)
-        with _lock:
-            stock.numbers.extend(numbers)
-    finally:
-        stock.refill = None
+def _refill(orders: "SimpleQueue[Stock | None]") -> None:
+    global _worker
+    while True:
+        try:
+            stock = orders.get(timeout=IDLE_SECONDS)
+        except Empty:
+            with _lock:
+                if orders.empty():
+                    _worker = None
+                    return
+            continue
+        if stock is None:
+            return
+        try:
+            while stock.ordered:
+                numbers = stock.draw([0] * FEW)
+                with _lock:
+                    stock.numbers.extend(numbers)
+                    stock.ordered = len(stock.numbers) < min(stock.taken, STOCK)
+        finally:
+            stock.ordered = False
 
 
-def _wait_for_refills() -> None:
-    """Before a fork: a process with one thread forks more safely."""
-    for stock in list(_stocks.values()):
-        if stock is not None and (refill := stock.refill) is not None and refill.ident is not None:
-            refill.join(timeout=1.0)
+def _end_worker() -> None:
+    """Before a fork, as a process with one thread forks more safely; and before the interpreter ends."""
+    global _worker
+    worker = _worker
+    if worker is not None:
+        _orders.put(None)
+        worker.join(timeout=1.0)
+        _worker = None
 
 
 def _forget_stocks() -> None:
     """In a forked process: the parent will use the same numbers."""
-    global _lock, _process
-    _lock, _process = threading.Lock(), os.getpid()
+    global _lock, _orders, _worker, _process
+    _lock, _orders, _worker, _process = threading.Lock(), SimpleQueue(), None, os.getpid()
     for stock in _stocks.values():
         if stock is not None:
             stock.numbers.clear()
     _stocks.clear()
 
 
+atexit.register(_end_worker)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_wait_for_refills, after_in_child=_forget_stocks)
+    os.register_at_fork(before=_end_worker, after_in_child=_forget_stocks)
 
 
 def _opendp() -> Any:

@@ -57,6 +57,15 @@ def decimal_near(spacing: float) -> float | None:
     return unit if 0.6 < spacing / unit < 1.6 else None
 
 
+def power_of_ten_up_to(number: float) -> float:
+    """The largest power of ten that ``number`` reaches; 0 where it is too small or too large to matter.
+
+    >>> power_of_ten_up_to(4.2), power_of_ten_up_to(0.0)
+    (1.0, 0.0)
+    """
+    return 10.0 ** math.floor(math.log10(number)) if 1e-300 < number < 1e300 else 0.0
+
+
 def logit(share: float) -> float:
     """The scale on which both tails of most distributions are nearly straight."""
     return math.log(share / (1 - share))

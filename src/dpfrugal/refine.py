@@ -15,11 +15,12 @@ from typing import Literal
 from dpfrugal.evidence import Agreement, Evidence, Target
 from dpfrugal.locate import HUGE, LOST, SHORTEST, interpolate
 from dpfrugal.noisy_cdf import NoisyCdf
-from dpfrugal.places import after, decimal_near, multiple_of, roundest
+from dpfrugal.places import after, decimal_near, multiple_of, power_of_ten_up_to, roundest
 
 WINDOW = 5.0  # half of the window, in standard errors of the estimate
 WIDEST = 0.6  # half of the window, in tails
 KEPT = 0.75  # of the pooled density, per measurement
+DOUBT = 1.0  # standard errors of the density by which a side must be emptier than the window
 
 
 def settled_length(target: Target, total: float, noise_variance: float) -> float:
@@ -56,17 +57,17 @@ class Refine:
 
     @property
     def _counted(self) -> Literal["centre", "window", "number"]:
-        """What the present segment counts: below the estimate, around it, or around the window's roundest number."""
+        """What the present segment counts: below the estimate, around it, or the window's roundest number too."""
         if self.settled and self.rounds % 4:
             return "centre"
-        return "number" if self.settled and self.rounds % 8 == 0 and roundest(*self.window) is not None else "window"
+        return "number" if self.settled and self.rounds % 8 == 4 and roundest(*self.window) is not None else "window"
 
     def edges(self) -> list[float]:
         """The edges wanted for the next segment."""
         if self._counted == "centre":
             return [self.centre]
         if self._counted == "number" and (number := roundest(*self.window)) is not None:
-            return [self.window[0], number, after(number), self.window[1]]
+            return [self.window[0], number, after(number), self.centre, self.window[1]]
         return [self.window[0], self.centre, self.window[1]]
 
     @property
@@ -82,7 +83,7 @@ class Refine:
         """Learn from one segment."""
         counted, (low, high) = self._counted, self.window
         number = roundest(low, high) if counted == "number" else None
-        centre = self.centre if number is None else number
+        centre = self.centre
         self.rounds += 1
         i = cdf.index(centre)
         error, gap = cdf.error_at(i, self.target.q), self.target.q - float(cdf.share[i])
@@ -212,19 +213,34 @@ class Refine:
         if not self.density:
             return self.window
         tails = self.density * (self.window[1] - self.window[0]) / 2 / self.target.tail  # a tail's density varies
-        unsure = 1.0 + (certainty * min(self.uncertainty, 0.3)) ** 2 / 2 + 0.4 * min(tails, 1.0) ** 2
+        unsure = 1.0 + (certainty * min(self.uncertainty, 0.3)) ** 2 / 4 + 0.4 * min(tails, 1.0) ** 2
         reach = certainty * unsure * self.evidence.error
         below, above = self._side_densities()
         low, high = self.estimate - reach / below, self.estimate + reach / above
         if self.valley:
             low, high = min(low, self.window[0]), max(high, self.window[1])
-        return (multiple_of(self.grain, low), multiple_of(self.grain, high)) if self.grain else (low, high)
+        if self.grain:
+            return multiple_of(self.grain, low), multiple_of(self.grain, high)
+        unit = power_of_ten_up_to(self._coarsest)
+        if not unit:
+            return low, high
+        beyond = unit / 2 if high - low < 2 * unit else 0.0  # if only multiples of it occur, one must be among them
+        return min(low, multiple_of(unit, low - beyond)), max(high, multiple_of(unit, high + beyond))
+
+    @property
+    def _coarsest(self) -> float:
+        """The widest spacing of numbers that is not unlikely by what was seen at round ones."""
+        at, per_unit, noise = self.atoms
+        if not per_unit:
+            return self.window[1] - self.window[0]
+        return max(0.0, 1.5 * at + math.sqrt(max(at, 0.0) + noise)) / per_unit
 
     def _side_densities(self) -> tuple[float, float]:
-        """The density for each end of an interval: a side's own, if the window is emptier on that side."""
+        """The density for each end of an interval: that of its side, if the window is clearly emptier there."""
         items, width = self.pooled_below
         if not width or not self.pooled_width > width:
             return self.density, self.density
         sides = items / width, (self.pooled_items - items) / (self.pooled_width - width)
-        below, above = (min(max(side, self.density / 20), self.density) for side in sides)
+        slack = DOUBT * self.uncertainty * self.density
+        below, above = (min(max(side + slack, self.density / 20), self.density) for side in sides)
         return below, above

@@ -30,7 +30,7 @@ EXPECTED_RUNS = 20_000  # what an event is chosen for where the number of runs i
 FEWEST_RUNS, MOST_RUNS = 1_000, 1_000_000
 Told = Callable[[str, float], None]
 
-__all__ = ["Audit", "Case", "audit"]
+__all__ = ["Audit", "Case", "audit", "highest_bound"]
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,29 @@ class Audit:
         """Whether the bound is within the promise."""
         return self.bound <= claims.promised(self.guarantee)
 
+    @property
+    def highest(self) -> float:
+        """The largest bound that so many runs can give: the event in every run of one stream, in none of the other."""
+        return highest_bound(self.runs, self.confidence, self.guarantee)
+
     def __str__(self) -> str:
         verdict = "PASS" if self.passed else "FAIL"
         symbol = claims.symbol(self.guarantee)
         return (
             f"{verdict}: {symbol} ≥ {self.bound:.3f} with confidence {self.confidence:.6%}, promised {self.guarantee}"
         )
+
+
+def highest_bound(runs: int, sure: float, guarantee: Guarantee) -> float:
+    """The bound that so many runs give for an event that always and never happens: no audit can show more.
+
+    >>> from dpfrugal import PureDP
+    >>> round(highest_bound(1000, 1 - 1e-6, PureDP(epsilon=10.0)), 2)
+    4.23
+    """
+    doubt = (1 - sure) / 2
+    p, q = confidence.at_least(runs, runs, doubt), confidence.at_most(0, runs, doubt)
+    return float(claims.least_loss(np.array(p), np.array(q), guarantee))
 
 
 def audit(

@@ -87,7 +87,8 @@ def main() -> None:
     try:
         app(prog_name="dpfrugal")
     except DPFrugalError as error:
-        sys.stderr.write(f"dpfrugal: {in_options(str(error))}\n")
+        said = in_options(str(error))
+        sys.stderr.write(f"dpfrugal: {' '.join([said, *getattr(error, '__notes__', ())])}\n")
         sys.exit(BAD_INPUT)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)

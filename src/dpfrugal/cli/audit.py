@@ -63,7 +63,8 @@ def audit(
 
     PASS, exit status 0: the bound is within the promise. FAIL, exit status 1: it is beyond.
 
-    A PASS proves nothing; docs/proofs.md does. With a tiny --delta little can be seen.
+    A PASS proves nothing; docs/proofs.md does. With a tiny --delta little can be seen. A note says where the runs were
+    too few for anything to fail.
 
     Example: dpfrugal audit --algorithm dp-frugal-1u --epsilon 1
     """
@@ -103,6 +104,8 @@ def audit(
             f"{'PASS' if found.passed else 'FAIL'}\t{symbol(guarantee)} ≥ {found.bound:.4f}\tpromised {guarantee}\t"
             f"confidence 1-{1 - confidence:.2g}"
         )
+    if doubt := emptiness(found):
+        notes.print(f"[yellow]note:[/] {doubt}")
     if plot is not None:
         try:
             draw(found, plot)
@@ -110,6 +113,26 @@ def audit(
             notes.print("For the picture, install matplotlib: pip install 'dpfrugal[plot]'.")
     if not found.passed:
         raise typer.Exit(FAILED)
+
+
+def emptiness(found: "Audit") -> str:
+    """Why a PASS says nothing, where that is so."""
+    from dpfrugal.audit import MOST_RUNS, highest_bound
+    from dpfrugal.audit.claims import promised, symbol
+
+    wanted, runs = promised(found.guarantee), found.runs
+    if found.highest <= wanted:
+        while runs < MOST_RUNS and highest_bound(runs, found.confidence, found.guarantee) <= wanted:
+            runs = min(2 * runs, MOST_RUNS)
+        enough = highest_bound(runs, found.confidence, found.guarantee) > wanted
+        advice = f"take {runs:,} runs or more, or" if enough else f"{runs:,} would not be enough;"
+        return (
+            f"nothing could have failed: {found.runs:,} runs show at most {symbol(found.guarantee)} ≥ "
+            f"{found.highest:.2f}; {advice} audit a smaller one."
+        )
+    if not found.bound:
+        return "the two streams could not be told apart at all, so this PASS says little: take more runs."
+    return ""
 
 
 def shown_stream(periods: tuple[tuple[object, ...], ...]) -> str:
@@ -125,6 +148,7 @@ def record(found: "Audit") -> dict[str, object]:
         "passed": found.passed,
         "parameter": {"ε": "epsilon", "ρ": "rho"}[symbol(found.guarantee)],
         "bound": found.bound,
+        "highest_bound": found.highest,
         "promised": promised(found.guarantee),
         "delta": getattr(found.guarantee, "delta", None),
         "confidence": found.confidence,

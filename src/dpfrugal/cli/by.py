@@ -92,7 +92,7 @@ def quantile_by(
     **options: Any,
 ) -> None:
     """Read a file, release, write the table."""
-    from dpfrugal.cli.terminal import explain_ledger, noise_progress, progress
+    from dpfrugal.cli.terminal import charged, explain_ledger, noise_progress, progress
     from dpfrugal.columns import read_ahead
     from dpfrugal.keyed import KeyedDPFrugal1U
     from dpfrugal.tables import open_column
@@ -108,21 +108,23 @@ def quantile_by(
     first, batches = _peeked(table, file)
     declared = None if keys is None else declared_keys(keys, by, first.column(1).type)
     estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=declared, **options)
-    with progress(table.name, table.total, table.unit) as made:
-        done = 1
-        for batch, advance in read_ahead(batches, MOST_WAITING):
-            estimator.update_many(batch.column(1), batch.column(0), person=None if person is None else batch.column(2))
-            made(advance, len(batch))
-            if estimator.items * rounds >= table.total * done and done < rounds:  # at times that rows do not decide
-                estimator.release()
-                done += 1
-    if not estimator.items:
-        raise TableError(f"{file}: there are no items to estimate a quantile of.")
-    with noise_progress() as noised:
-        release = estimator.release(noised)
-    write(release, form, output, options["decimals"])
-    explain(estimator, release, options["start"], options["decimals"])
-    if options["ledger"] is not None:
+    with charged(estimator._account):
+        with progress(table.name, table.total, table.unit) as made:
+            done = 1
+            for batch, advance in read_ahead(batches, MOST_WAITING):
+                estimator.update_many(
+                    batch.column(1), batch.column(0), person=None if person is None else batch.column(2)
+                )
+                made(advance, len(batch))
+                if estimator.items * rounds >= table.total * done and done < rounds:  # at times that rows do not decide
+                    estimator.release()
+                    done += 1
+        if not estimator.items:
+            raise TableError(f"{file}: there are no items to estimate a quantile of.")
+        with noise_progress() as noised:
+            release = estimator.release(noised)
+        write(release, form, output, options["decimals"])
+        explain(estimator, release, options["start"], options["decimals"])
         explain_ledger(options["ledger"], options["dataset"])
 
 

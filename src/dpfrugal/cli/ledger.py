@@ -17,7 +17,7 @@ app = typer.Typer(
 )
 File = Annotated[Path, typer.Argument(help="The ledger, a SQLite file.")]
 Name = Annotated[str | None, typer.Argument(help="Only this dataset.")]
-BAR = 12
+BAR = 10
 
 
 @app.command()
@@ -27,7 +27,7 @@ def show(
     delta: Annotated[float, typer.Option(help="State what is spent as (ε, δ) at this δ.")] = 1e-6,
     as_json: o.Json = False,
 ) -> None:
-    """Totals, what is spent and what is left, with a bar.
+    """Totals, what is spent and what is left, with a bar; and all that is spent as (ε, δ) at --delta.
 
     Example: dpfrugal ledger show budget.db
     """
@@ -38,13 +38,14 @@ def show(
     if as_json:
         typer.echo(json.dumps({"datasets": [_standing(one, delta) for one in found]}, ensure_ascii=False))
         return
-    table = Table(title=f"{file.name}: spent and left", caption=f"“spent” is all spends together at δ = {delta:g}.")
-    for title in ("dataset", "total", "", "spent", "left"):
+    table = Table(title=f"{file.name}: spent and left, each in the unit of its total")
+    for title in ("dataset", "total", "", "spent", "left", f"ε at δ={delta:g}"):
         table.add_column(title, overflow="fold", no_wrap=not title)
     for one in found:
-        stated = _stated(one, delta)
-        spent = "more δ than this" if stated is None else f"ε={stated.epsilon:.4g}"
-        table.add_row(one.name, one.promise, _bar(one.share), spent, str(one.left or "nothing"))
+        stated, unit = _stated(one, delta), "ρ" if hasattr(one.total, "rho") else "ε"
+        as_epsilon = "more δ" if stated is None else f"{stated.epsilon:.4g}"
+        spent = f"{unit}={one.used:.4g}"
+        table.add_row(one.name, one.promise, _bar(one.share), spent, str(one.left or "nothing"), as_epsilon)
     Console(highlight=False).print(table)
 
 
@@ -151,6 +152,7 @@ def _standing(dataset: "Dataset", delta: float) -> dict[str, Any]:
         "opened": dataset.opened.isoformat(),
         "spends": len(dataset.spends),
         "share": dataset.share,
+        "used": dataset.used,
         "spent": None if stated is None else {"epsilon": stated.epsilon, "delta": delta, "rule": stated.rule},
         "left": None if dataset.left is None else of_guarantee(dataset.left),
     }

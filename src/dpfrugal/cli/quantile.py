@@ -1,5 +1,6 @@
 """``dpfrugal quantile``: private quantiles of one column of a file, or of numbers on standard input."""
 
+import io
 import json
 import sys
 from enum import StrEnum
@@ -115,7 +116,7 @@ def quantile(
             "for --by."
         )
     from dpfrugal.cli.estimator import estimator_from, last_release, shown_values
-    from dpfrugal.cli.terminal import explain, explain_ledger, progress
+    from dpfrugal.cli.terminal import charged, explain, explain_ledger, progress
     from dpfrugal.columns import read_ahead
 
     ledger = o.ledger_from(ledger_file, dataset)
@@ -131,20 +132,22 @@ def quantile(
         dataset=dataset,
     )
     items = _items(file, column, file_format, omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
-    with progress(items.name, items.total, items.unit) as made:
-        for batch, advance in read_ahead(items.batches):
-            estimator.update_many(batch)
-            made(advance, len(batch))
-    if not estimator.items:
-        raise TableError(f"{'standard input' if file == '-' else file}: there are no items to estimate a quantile of.")
-    release = last_release(estimator)
-    if as_json:
-        typer.echo(json.dumps(release.to_dict(), ensure_ascii=False))
-    else:
-        for q, value in zip(release.quantiles, shown_values(release, algorithm, decimals), strict=True):
-            typer.echo(f"{q:g}\t{value}")
-    explain(release, start)
-    if ledger is not None and dataset is not None:
+    with charged(estimator._account):
+        with progress(items.name, items.total, items.unit) as made:
+            for batch, advance in read_ahead(items.batches, endless=file == "-"):
+                estimator.update_many(batch)
+                made(advance, len(batch))
+        if not estimator.items:
+            raise TableError(
+                f"{'standard input' if file == '-' else file}: there are no items to estimate a quantile of."
+            )
+        release = last_release(estimator)
+        if as_json:
+            typer.echo(json.dumps(release.to_dict(), ensure_ascii=False))
+        else:
+            for q, value in zip(release.quantiles, shown_values(release, algorithm, decimals), strict=True):
+                typer.echo(f"{q:g}\t{value}")
+        explain(release, start)
         explain_ledger(ledger, dataset)
 
 
@@ -157,5 +160,7 @@ def _items(file: str, column: str | None, file_format: FormatChoice | None, *, o
             raise ParameterError("--column and --format are for files; standard input takes one number per line.")
         from dpfrugal.lines import numbers
 
-        return Column("standard input", 0, "bytes", numbers(sys.stdin.buffer, omit_bad=omit_bad))
+        # Not sys.stdin itself: its lock, held by a thread that waits, would abort the interpreter's exit.
+        stream = io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
+        return Column("standard input", 0, "bytes", numbers(stream, omit_bad=omit_bad))
     return open_column(Path(file), column, file_format.value if file_format else None)

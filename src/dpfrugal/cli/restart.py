@@ -33,6 +33,7 @@ class Restart:
         self._generation, self._saved_at, self._printed = 0, 0.0, True
         self.shown_items = 0  # at the last release
         self.unprinted = False  # the last release may not have been printed
+        self.went_on_at: int | None = None  # the items of the checkpoint that this run goes on from
 
     @classmethod
     def of_options(cls, file: Path | None, ledger: "Ledger | None", *, accept_replay_risk: bool) -> "Restart":
@@ -72,6 +73,8 @@ class Restart:
         except (LookupError, TypeError, ValueError):
             raise CheckpointError(f"{file} is not a checkpoint of a watch.") from None
         self.shown_items, self.unprinted = min(shown, found.items), not self._printed
+        self.went_on_at = found.items
+        notes.print(f"Going on from {escape(str(file))}: {found.items:,} items.")
         if found._account.stale:
             notes.print(
                 f"[yellow]note:[/] noise was taken after {escape(str(file))} was saved: "

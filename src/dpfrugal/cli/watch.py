@@ -64,7 +64,7 @@ def watch(
 ) -> None:
     """Watch numbers on standard input, one per line, and print a private release per period.
 
-    Prints the number of items so far, a tab, and the private value of each quantile.
+    Prints the number of items so far, a tab, and the private value of each quantile; on a terminal also intervals.
 
     All releases together are covered by the one guarantee: each item influences one only.
 
@@ -83,6 +83,7 @@ def watch(
     from dpfrugal.cli.arrivals import Period
     from dpfrugal.cli.estimator import estimator_from, last_release, shown_values
     from dpfrugal.cli.restart import Restart
+    from dpfrugal.cli.terminal import doubts, header, notes, row
     from dpfrugal.lines import LineParser
 
     period = Period.parse(every)
@@ -127,11 +128,23 @@ def watch(
             dataset=dataset,
         )
 
+    titled = as_json or not sys.stdout.isatty()
+    doubtful = False
+
     def lines(release: "Release") -> list[str]:
-        record = release.to_dict() | {"items": estimator.items}
+        nonlocal titled, doubtful
+        said, doubted = doubts(release, start), doubtful
+        for doubt in said if not doubted else ():
+            notes.print(f"[yellow]note:[/] {doubt}")
+        doubtful = bool(said)
         if as_json:
+            record = release.to_dict() | {"items": estimator.items, "went_on_at": restart.went_on_at}
             return [json.dumps(record, ensure_ascii=False)]
-        return ["\t".join([str(estimator.items), *shown_values(release, algorithm, decimals)])]
+        values = shown_values(release, algorithm, decimals)
+        if not sys.stdout.isatty():
+            return ["\t".join([str(estimator.items), *values])]
+        above, titled = [] if titled else [header(release)], True
+        return [*above, row(release, estimator.items, values)]
 
     estimator = restart.estimator(make, dataset)
     parser = LineParser(omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
@@ -149,7 +162,7 @@ def follow(
 ) -> None:
     """Take what arrives on standard input, and print a release at the end of each period, and the ``last`` one."""
     from dpfrugal.cli.arrivals import Arrivals
-    from dpfrugal.cli.terminal import counted, notes
+    from dpfrugal.cli.terminal import charged, counted, explain_ledger, notes
 
     def show(release: Any) -> None:
         printed = lines(release)
@@ -158,26 +171,28 @@ def follow(
         sys.stdout.flush()
         restart.save(estimator, released=True, printed=True)
 
-    try:
-        if restart.unprinted:
-            show(estimator.release())
-        arrivals = Arrivals(sys.stdin.fileno(), parser)
-        for rows in arrivals.until_periods(period, estimator.items - restart.shown_items):
-            if rows:
-                take(rows)
-                restart.keep(estimator)
-            elif estimator.items:
+    with charged(estimator._account):
+        try:
+            if restart.unprinted:
                 show(estimator.release())
-        if estimator.items > restart.shown_items:
-            show(last())
-        if not estimator.items:
-            raise TableError("standard input: there are no items to estimate a quantile of.")
-    except ReplayError:
-        raise CheckpointError(
-            f"{restart.file}: another process goes on from this checkpoint; this one stops."
-        ) from None
-    except KeyboardInterrupt:
-        restart.save(estimator)
-        if unreleased := estimator.items - restart.shown_items:
-            kept = "are kept in the checkpoint" if restart.file else "were not released"
-            notes.print(f"Stopped; {counted(unreleased, 'item')} after the last full period {kept}.")
+            arrivals = Arrivals(sys.stdin.fileno(), parser)
+            for rows in arrivals.until_periods(period, estimator.items - restart.shown_items):
+                if rows:
+                    take(rows)
+                    restart.keep(estimator)
+                elif estimator.items:
+                    show(estimator.release())
+            if estimator.items > restart.shown_items:
+                show(last())
+            if not estimator.items:
+                raise TableError("standard input: there are no items to estimate a quantile of.")
+        except ReplayError:
+            raise CheckpointError(
+                f"{restart.file}: another process goes on from this checkpoint; this one stops."
+            ) from None
+        except KeyboardInterrupt:
+            restart.save(estimator)
+            if unreleased := estimator.items - restart.shown_items:
+                kept = "are kept in the checkpoint" if restart.file else "were not released"
+                notes.print(f"Stopped; {counted(unreleased, 'item')} after the last full period {kept}.")
+        explain_ledger(restart.ledger, estimator._account.dataset)

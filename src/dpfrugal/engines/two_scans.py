@@ -69,17 +69,18 @@ def private_quantiles(
 ) -> SegmentRelease:
     """A release from the whole table."""
     estimator = PrivateQuantile(quantiles, guarantee, **options)
-    sample = rows.sample(SAMPLE)
-    if not sample.size:
-        raise ItemError("There is nothing to release: the table has no rows.")
-    estimator.update_many(sample.items)
-    estimator.expect(max(1, sample.rows - sample.size))
-    counts = rows.rest(estimator.edges)
-    if counts.fingerprint != sample.fingerprint:
-        raise PrivacyError(
-            "The rows of the table did not keep their order between two scans, so a row could have been counted "
-            "twice; nothing was released. Write the table to a file first, and give that."
-        )
-    if counts.bins.sum() + counts.missing:
-        estimator.absorb(counts.bins, missing=counts.missing)
-    return estimator.release(close=True)
+    with estimator._account.owning_up():
+        sample = rows.sample(SAMPLE)
+        if not sample.size:
+            raise ItemError("There is nothing to release: the table has no rows.")
+        estimator.update_many(sample.items)
+        estimator.expect(max(1, sample.rows - sample.size))
+        counts = rows.rest(estimator.edges)
+        if counts.fingerprint != sample.fingerprint:
+            raise PrivacyError(
+                "The rows of the table did not keep their order between two scans, so a row could have been counted "
+                "twice; nothing was released. Write the table to a file first, and give that."
+            )
+        if counts.bins.sum() + counts.missing:
+            estimator.absorb(counts.bins, missing=counts.missing)
+        return estimator.release(close=True)
