@@ -13,11 +13,10 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.sql import functions as F  # noqa: N812
 
 from dpfrugal import coins
 from dpfrugal.engines.spark_columns import checked_frame, field, item, reference
-from dpfrugal.engines.spark_keys import RESULT, bounded, coded, declared_keys, partitioned
+from dpfrugal.engines.spark_keys import RESULT, bounded, coded, declared_keys, gathered, in_order, partitions_for
 from dpfrugal.errors import ItemError, ParameterError, TableError
 from dpfrugal.frugal import NanPolicy
 from dpfrugal.guarantees import ApproxDP, Guarantee
@@ -130,8 +129,6 @@ class Walk:
         rows = coded(df, self._column, self._by, estimator._index.keys, self._order_by, self._person)
         if self._person is not None:
             rows = bounded(rows, estimator._max_items_per_person, estimator._max_keys_per_person)
-        if state is not None:
-            rows = _behind(state, rows)
         own = estimator._state
         walker = Walker(
             own.path.quantiles,
@@ -140,7 +137,8 @@ class Walk:
             own.estimates,  # the driver holds those of the last release only
             own.steps if own.widest > 1 else None,
         )
-        return partitioned(rows, self._partitions).mapInArrow(walker, RESULT)
+        together = gathered if self._order_by is None else in_order
+        return together(rows, state, partitions_for(df, self._partitions)).mapInArrow(walker, RESULT)
 
     def collected(self, df: Any) -> Found:
         """The estimates, fetched once; what the policies refuse is refused here, before anything has changed."""
@@ -180,22 +178,6 @@ def run(action: Any) -> Any:
         f"An executor has no module {lacking[1]}: install dpfrugal[spark] and what your own functions need on every "
         "executor, or ship an environment with spark.archives."
     )
-
-
-def _behind(state: Any, rows: Any) -> Any:
-    """Rows after the state of their keys: ``turn`` sorts it first."""
-    last = F.col("order") if "order" in rows.columns else F.col("row")
-    rows = rows.withColumn("order", F.struct(F.lit(1).alias("turn"), last.alias("at")))
-    rows = rows.withColumn("points", F.lit(None).cast("array<bigint>"))
-    at = F.lit(None).cast(rows.schema["order"].dataType["at"].dataType)
-    before = state.where(F.col("code") >= 0).select(
-        "code",
-        F.lit(None).cast(rows.schema["item"].dataType).alias("item"),
-        F.lit(0).cast("bigint").alias("row"),
-        F.struct(F.lit(0).alias("turn"), at.alias("at")).alias("order"),
-        "points",
-    )
-    return rows.unionByName(before)
 
 
 def _count_keys(estimator: KeyedDPFrugal1U, df: Any, by: str) -> None:

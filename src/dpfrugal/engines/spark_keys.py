@@ -10,9 +10,9 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from dpfrugal.engines.spark_columns import INTEGERS, field, item, reference
+from dpfrugal.engines.spark_columns import INTEGERS, field, item, partitions_of, reference
 from dpfrugal.errors import ParameterError, ParameterTypeError
-from dpfrugal.scattered import NULL_KEY, SET_ASIDE, UNDECLARED
+from dpfrugal.packets import NULL_KEY, SET_ASIDE, UNDECLARED, Packer
 
 
 def declared_keys(keys: Any, by: str) -> Any:
@@ -71,15 +71,45 @@ def bounded(rows: Any, max_items: int, max_keys: int | None) -> Any:
     return rows.withColumn("code", F.when(counted & spare, F.lit(SET_ASIDE)).otherwise(F.col("code"))).drop("person")
 
 
-def partitioned(rows: Any, partitions: int | None) -> Any:
-    """All rows of a key in one partition; rows that move nothing are spread by their position."""
+def gathered(rows: Any, state: Any, partitions: int) -> Any:
+    """All rows of a key in one partition, in packets; where there is a state of keys, it comes first."""
+    packets = rows.mapInArrow(Packer(partitions), PACKETS)
+    if state is None:
+        return packets.repartitionById(partitions, "bucket")
+    before = state.where(F.col("code") >= 0).select("code", "points").mapInArrow(Packer(partitions), PACKETS)
+    return packets.unionByName(before).repartitionById(partitions, "bucket").sortWithinPartitions("turn")
+
+
+def in_order(rows: Any, state: Any, partitions: int) -> Any:
+    """All rows of a key in one partition, sorted by ``order``; rows that move nothing are spread by their position."""
+    if state is not None:
+        rows = rows.withColumn("order", F.struct(F.lit(1).alias("turn"), F.col("order").alias("at")))
+        rows = rows.withColumn("points", F.lit(None).cast("array<bigint>"))
+        at = F.lit(None).cast(rows.schema["order"].dataType["at"].dataType)
+        before = state.where(F.col("code") >= 0).select(
+            "code",
+            F.lit(None).cast(rows.schema["item"].dataType).alias("item"),
+            F.lit(0).cast("bigint").alias("row"),
+            F.struct(F.lit(0).alias("turn"), at.alias("at")).alias("order"),
+            "points",
+        )
+        rows = rows.unionByName(before)
     where = F.when(F.col("code") >= 0, F.col("code").cast("bigint")).otherwise(F.col("row"))
-    if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1):
+    return rows.repartition(partitions, where).sortWithinPartitions("order").drop("order")
+
+
+def partitions_for(df: Any, partitions: int | None) -> int:
+    """How many partitions the keys are shared among: as given, or no more than rows come from or cores are there."""
+    if partitions is None:
+        spark = df.sparkSession
+        most = int(spark.conf.get("spark.sql.shuffle.partitions"))
+        return min(most, max(partitions_of(df), int(spark.sparkContext.defaultParallelism)))
+    if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
         raise ParameterError(f"partitions must be a whole number above 0; {partitions} is not.")
-    shuffled = rows.repartition(partitions, where) if partitions else rows.repartition(where)
-    return shuffled.sortWithinPartitions("order").drop("order") if "order" in rows.columns else shuffled
+    return partitions
 
 
+PACKETS = "bucket int, turn int, rows binary, seen array<bigint>"
 RESULT = T.StructType(
     [
         T.StructField("code", T.IntegerType()),
