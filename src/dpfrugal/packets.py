@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 UNDECLARED: Final = -1
 NULL_KEY: Final = -2
 SET_ASIDE: Final = -3  # more rows than their person may have
-COUNTS: Final = 4  # rows, missing items, null keys, rows set aside
+NO_PERSON: Final = -4  # a null where a person should be
+COUNTS: Final = 5  # rows, missing items, null keys, rows set aside, null persons
 ROWS_AT_ONCE: Final = 1 << 20
 STATE, ROWS = 0, 1  # turns: the state of a key comes before its rows
 
@@ -82,7 +83,7 @@ def moving(batch: Any) -> tuple[Any, NDArray[np.int64]]:
     if "points" in batch.schema.names:
         return batch, np.zeros(COUNTS, dtype=np.int64)
     missing = batch.column("item").is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-    counts = [len(batch), missing.sum(), (codes == NULL_KEY).sum(), (codes == SET_ASIDE).sum()]
+    counts = [len(batch), missing.sum(), *((codes == kind).sum() for kind in (NULL_KEY, SET_ASIDE, NO_PERSON))]
     kept = (codes >= 0) & ~missing
     return batch if kept.all() else batch.filter(pa.array(kept)), np.array(counts, dtype=np.int64)
 

@@ -3,7 +3,6 @@
 The declared keys are numbered on the driver and joined to the rows by Spark. A row keeps its position, for its coin.
 """
 
-import secrets
 from typing import Any
 
 from pyspark.sql import Window
@@ -12,7 +11,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from dpfrugal.engines.spark_columns import INTEGERS, field, item, partitions_of, reference
 from dpfrugal.errors import ParameterError, ParameterTypeError
-from dpfrugal.packets import NULL_KEY, SET_ASIDE, UNDECLARED, Packer
+from dpfrugal.packets import NO_PERSON, NULL_KEY, SET_ASIDE, UNDECLARED, Packer
 
 
 def declared_keys(keys: Any, by: str) -> Any:
@@ -52,23 +51,25 @@ def coded(df: Any, column: str, by: str, keys: Any, order_by: str | None, person
     rows = df.select(
         reference(by).alias("key"), number.alias("item"), F.monotonically_increasing_id().alias("row"), *extra
     )
-    found = rows.join(F.broadcast(key_frame(df, by, keys)), "key", "left")
+    none_yet = rows.withColumn("code", F.lit(None).cast("int"))
+    found = rows.join(F.broadcast(key_frame(df, by, keys)), "key", "left") if len(keys) else none_yet
     none = F.when(F.col("key").isNull(), F.lit(NULL_KEY)).otherwise(F.lit(UNDECLARED))
     return found.withColumn("code", F.coalesce("code", none).cast("int")).drop("key")
 
 
-def bounded(rows: Any, max_items: int, max_keys: int | None) -> Any:
-    """Rows beyond what their person may have get a code that moves nothing; which they are, chance decides."""
-    salt = F.lit(secrets.randbits(62))
+def bounded(rows: Any, max_items: int, max_keys: int | None, salt: int) -> Any:
+    """Rows beyond what their person may have get a code that moves nothing; which ones is chance: the salt."""
+    chance = F.lit(salt)
     counted = F.col("code") >= 0
     own = Window.partitionBy("person", counted)
     if max_keys is None:
-        spare = F.row_number().over(own.orderBy(F.xxhash64("row", salt))) > max_items
+        spare = F.row_number().over(own.orderBy(F.xxhash64("row", chance))) > max_items
     else:
-        each = Window.partitionBy("person", "code").orderBy(F.xxhash64("row", salt))
+        each = Window.partitionBy("person", "code").orderBy(F.xxhash64("row", chance))
         spare = F.row_number().over(each) > max_items
-        spare |= F.dense_rank().over(own.orderBy(F.xxhash64("code", "person", salt), "code")) > max_keys
-    return rows.withColumn("code", F.when(counted & spare, F.lit(SET_ASIDE)).otherwise(F.col("code"))).drop("person")
+        spare |= F.dense_rank().over(own.orderBy(F.xxhash64("code", "person", chance), "code")) > max_keys
+    code = F.when(counted & spare, F.lit(SET_ASIDE)).otherwise(F.col("code"))
+    return rows.withColumn("code", F.when(F.col("person").isNull(), F.lit(NO_PERSON)).otherwise(code)).drop("person")
 
 
 def gathered(rows: Any, state: Any, partitions: int) -> Any:
