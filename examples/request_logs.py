@@ -3,6 +3,8 @@
     spark-submit examples/request_logs.py --make 2000000 logs     # writes a day of made-up logs, then does the work
     spark-submit examples/request_logs.py logs                    # for logs that are there: endpoint, ms, hour
 
+``spark-submit`` asks the Python of ``PYSPARK_PYTHON`` where Spark is: in an environment that is not active, set it.
+
 ``request_logs.ipynb`` beside this file does the same in a notebook. The whole page costs ε = 2 for each request: 1 for
 the table of endpoints and 1 for the curve. A request is in one hour, and which one is taken to be public: the guarantee
 of the curve hides how long a request took, not when it came.
@@ -80,7 +82,8 @@ def main() -> None:
     if arguments.make:
         make(spark, arguments.make, arguments.folder)
     df = spark.read.parquet(arguments.folder)
-    p99_by_endpoint(df, dpf.PureDP(epsilon=1.0)).show(truncate=False)
+    table = p99_by_endpoint(df, dpf.PureDP(epsilon=1.0))
+    table.selectExpr("endpoint", "quantile", "value", "round(alpha, 3) AS alpha").show(truncate=False)
     draw(latency_over_the_day(df, dpf.PureDP(epsilon=1.0)), arguments.picture)
     print(f"drawn: {arguments.picture}")  # noqa: T201
     spark.stop()
