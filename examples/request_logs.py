@@ -3,13 +3,15 @@
     spark-submit examples/request_logs.py --make 2000000 logs     # writes a day of made-up logs, then does the work
     spark-submit examples/request_logs.py logs                    # for logs that are there: endpoint, ms, hour
 
-In a notebook: ``from examples.request_logs import p99_by_endpoint, latency_over_the_day``, with a session of your own
-or ``dpfrugal.engines.spark.local_session()``. The whole page costs ε = 2 for each request: 1 for the table of endpoints
-and 1 for the curve. A request is in one hour, and which one is taken to be public: the guarantee of the curve hides how
-long a request took, not when it came.
+``spark-submit`` asks the Python of ``PYSPARK_PYTHON`` where Spark is: in an environment that is not active, set it.
+
+``request_logs.ipynb`` beside this file does the same in a notebook. The whole page costs ε = 2 for each request: 1 for
+the table of endpoints and 1 for the curve. A request is in one hour, and which one is taken to be public: the guarantee
+of the curve hides how long a request took, not when it came.
 """
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +40,11 @@ def p99_by_endpoint(df: Any, guarantee: dpf.Guarantee) -> Any:
     )
 
 
-def latency_over_the_day(df: Any, guarantee: dpf.Guarantee) -> list[tuple[int, dpf.SegmentRelease]]:
-    """Private p50 and p99 of every hour. A request is in one hour, so all hours together cost one guarantee."""
-    return [
-        (hour, dps.private_quantiles(df.where(f"hour = {hour}"), "ms", [0.5, 0.99], guarantee)) for hour in range(24)
-    ]
+def latency_over_the_day(
+    df: Any, guarantee: dpf.Guarantee, hours: Iterable[int] = range(24)
+) -> list[tuple[int, dpf.SegmentRelease]]:
+    """Private p50 and p99 of each hour. A request is in one hour, so all hours together cost one guarantee."""
+    return [(hour, dps.private_quantiles(df.where(f"hour = {hour}"), "ms", [0.5, 0.99], guarantee)) for hour in hours]
 
 
 def draw(hours: list[tuple[int, dpf.SegmentRelease]], path: Path) -> None:
@@ -80,7 +82,8 @@ def main() -> None:
     if arguments.make:
         make(spark, arguments.make, arguments.folder)
     df = spark.read.parquet(arguments.folder)
-    p99_by_endpoint(df, dpf.PureDP(epsilon=1.0)).show(truncate=False)
+    table = p99_by_endpoint(df, dpf.PureDP(epsilon=1.0))
+    table.selectExpr("endpoint", "quantile", "value", "round(alpha, 3) AS alpha").show(truncate=False)
     draw(latency_over_the_day(df, dpf.PureDP(epsilon=1.0)), arguments.picture)
     print(f"drawn: {arguments.picture}")  # noqa: T201
     spark.stop()

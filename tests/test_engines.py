@@ -125,6 +125,9 @@ def test_refusals(engine: Any) -> None:
     assert engine.private_quantiles(table, "x", 0.5, GUARANTEE, nan_policy="omit").items == 3
     with pytest.raises(ParameterTypeError, match="guarantee"):
         engine.private_quantiles(table, "x", 0.5, 1.0)
+    for other in ([1.0], {"x": [1.0]}, "table.parquet", frame.to_arrow(), frame.to_pandas(), None):
+        with pytest.raises(ParameterTypeError, match=r"table must be a (DuckDB relation|polars\.DataFrame)"):
+            engine.private_quantiles(other, "x", 0.5, GUARANTEE)
 
 
 def test_a_ledger_is_charged_once_for_a_table(tmp_path: Path) -> None:

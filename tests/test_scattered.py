@@ -1,16 +1,20 @@
 """The walk of many keys over rows that come in any order, in any cut, each with its own position."""
 
 import itertools
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpfrugal import packets
 from dpfrugal.coins import thresholds
 from dpfrugal.frugal import step
 from dpfrugal.grid import Grid
-from dpfrugal.scattered import UNDECLARED, Walker, walk_rows_compiled, walk_rows_plainly
+from dpfrugal.packets import Packer
+from dpfrugal.scattered import Walker, walk_rows_compiled, walk_rows_plainly
 from dpfrugal.walk import Path
 
 PATH = Path((0.5, 0.9), Grid(1), 12345)
@@ -28,7 +32,7 @@ def test_compiled_equals_plain(rows: list[tuple[int, float, int]], wide: bool) -
     assert np.array_equal(plain, compiled)
 
 
-def walked(rows: list[tuple[int, float, int]], cut: int) -> list[tuple[int, list[int]]]:
+def walked(rows: list[tuple[int, float, int]], cut: int, buckets: int = 0) -> list[tuple[int, list[int]]]:
     codes, values, positions = (list(column) for column in zip(*rows, strict=True))
     batch = pa.record_batch(
         {
@@ -38,17 +42,61 @@ def walked(rows: list[tuple[int, float, int]], cut: int) -> list[tuple[int, list
         }
     )
     parts = [batch.slice(first, cut) for first in range(0, len(rows), cut)]
-    found = Walker(PATH.quantiles, 1, PATH.key, np.zeros((3, 2), dtype=np.int64))(iter(parts))
-    table = pa.Table.from_batches(list(found))
+    walker = Walker(PATH.quantiles, 1, PATH.key, np.zeros((3, 2), dtype=np.int64))
+    found = list(walker(iter(parts)))
+    if buckets:
+        packed = list(Packer(buckets)(iter(parts)))
+        own = [[part.filter(pc.equal(part["bucket"], bucket)) for part in packed] for bucket in range(buckets)]
+        found = [result for part in own for result in walker(iter(part))]
+    table = pa.Table.from_batches(found)
     assert sum(seen[0] for seen in table["seen"].to_pylist()) == len(rows)
     pairs = zip(table["code"].to_pylist(), table["points"].to_pylist(), strict=True)
-    return [pair for pair in pairs if pair[0] != UNDECLARED]
+    return sorted(pair for pair in pairs if pair[0] != packets.UNDECLARED)
 
 
 @settings(deadline=None, max_examples=40)
 @given(rows=rows, cut=st.integers(1, 40))
 def test_the_cut_into_batches_changes_nothing(rows: list[tuple[int, float, int]], cut: int) -> None:
     assert walked(rows, cut) == walked(rows, len(rows))
+
+
+@settings(deadline=None, max_examples=40)
+@given(rows=rows, cut=st.integers(1, 40), buckets=st.integers(1, 5), at_once=st.integers(1, 50))
+def test_packets_change_nothing(rows: list[tuple[int, float, int]], cut: int, buckets: int, at_once: int) -> None:
+    with mock.patch.object(packets, "ROWS_AT_ONCE", at_once):
+        assert walked(rows, cut, buckets) == walked(rows, len(rows))
+
+
+def test_where_packets_are_cut_does_not_depend_on_what_rows_hold() -> None:
+    """The last row of each packet: the same positions, whether the rows before it move an estimate or not."""
+
+    def ends(codes: list[int], items: list[float | None]) -> list[int]:
+        batches = [
+            pa.record_batch(
+                {"code": pa.array([code], pa.int32()), "item": pa.array([item], pa.float64()), "row": [row]}
+            )
+            for row, (code, item) in enumerate(zip(codes, items, strict=True))
+        ]
+        with mock.patch.object(packets, "ROWS_AT_ONCE", 3):
+            found = [next(packets.pieces(batch)) for batch in Packer(1)(iter(batches))]
+        assert sum(counts[0] for _, counts in found) == len(codes)
+        return [rows["row"][-1].as_py() for rows, _ in found]
+
+    assert ends([0] * 6, [1.0] * 6) == ends([0, -1, 0, -2, -3, 0], [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]) == [2, 5]
+    assert ends([0] * 6, [None, float("nan"), 1.0, 1.0, None, 1.0]) == [2, 5]
+
+
+def test_the_state_of_a_key_comes_before_its_rows() -> None:
+    state = pa.record_batch({"code": pa.array([1, 2], pa.int32()), "points": [[50, 70], [-5, 5]]})
+    rows = pa.record_batch({"code": pa.array([2, 0], pa.int32()), "item": [9.0, 9.0], "row": [0, 1]})
+    packed = [packet for batch in (state, rows) for packet in Packer(1)(iter([batch]))]
+    assert [batch["turn"].to_pylist() for batch in packed] == [[packets.STATE], [packets.ROWS]]
+    walker = Walker(PATH.quantiles, 1, PATH.key, np.zeros((4, 2), dtype=np.int64))
+    found = pa.Table.from_batches(list(walker(iter(packed))))
+    points = dict(zip(found["code"].to_pylist(), found["points"].to_pylist(), strict=True))
+    assert points.keys() == {packets.UNDECLARED, 0, 1, 2}
+    assert points[1] == [50, 70]
+    assert all(abs(after - before) <= 1 for after, before in zip(points[2], (-5, 5), strict=True))
 
 
 def test_in_any_order_a_replaced_row_moves_all_keys_together_by_two_steps() -> None:

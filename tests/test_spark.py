@@ -1,5 +1,6 @@
 """Spark: the same answers and the same guarantees, whatever Spark runs twice."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import functions as F  # noqa: N812
 
 import dpfrugal as dpf
 from dpfrugal import locate_refine, noise
@@ -35,6 +37,7 @@ def without_noise(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(locate_refine, "add_noise", none)
     monkeypatch.setattr(noise, "add_noise_to_many", none)
+    monkeypatch.setattr(noise, "add_noise", none)
     return asked
 
 
@@ -119,8 +122,6 @@ def test_executors_load_no_sampler(spark: Any) -> None:
 
 
 def test_quantiles_by_equal_the_plain_walk(spark: Any, without_noise: list[int]) -> None:
-    from pyspark.sql import functions as F  # noqa: N812
-
     rows = [(f"k{i % 5}" if i % 11 else None, float(i * 7919 % 1000) if i % 13 else None, -i) for i in range(4000)]
     df = spark.createDataFrame(rows, "key string, x double, at int").repartition(3, "at")
     path = dps.quantiles_by.__globals__["KeyedDPFrugal1U"](
@@ -148,11 +149,11 @@ def test_a_person_has_no_more_rows_than_agreed(spark: Any) -> None:
     from dpfrugal.engines.spark_keys import bounded
 
     rows = spark.range(600).selectExpr("cast(id % 4 - 1 as int) AS code", "id AS row", "id % 3 AS person")
-    once = bounded(rows, 5, None).where("code >= 0").count()
+    once = bounded(rows, 5, None, 7).where("code >= 0").count()
     assert once == 15
-    kept = bounded(rows.withColumn("whose", rows.person), 2, 2).where("code >= 0").groupBy("whose", "code").count()
+    kept = bounded(rows.withColumn("whose", rows.person), 2, 2, 7).where("code >= 0").groupBy("whose", "code").count()
     assert sorted(row["count"] for row in kept.collect()) == [2] * 6
-    assert bounded(rows, 5, None).count() == 600
+    assert bounded(rows, 5, None, 7).count() == 600
 
 
 def test_discovered_keys(spark: Any) -> None:
@@ -160,6 +161,26 @@ def test_discovered_keys(spark: Any) -> None:
     cost = dpf.ApproxDP(epsilon=1.0, delta=1e-9)
     found = dps.quantiles_by(df, "x", by="key", quantiles=0.5, guarantee=GUARANTEE, discover_keys=cost)
     assert sorted(row.key for row in found.collect()) == ["k0", "k1", "k2"]  # wrong with probability below 2e-9
+
+
+def test_a_person_with_many_rows_makes_no_key_known(spark: Any, without_noise: list[int]) -> None:
+    """Without noise the threshold is exact: 3 rows of each of 40 people are enough, 200 rows of one are not."""
+    rows = [(f"k{i % 2}", i % 50, f"p{i % 40}") for i in range(400)] + [("own", 5, "p40")] * 200 + [(None, 5, "p41")]
+    df = spark.createDataFrame(rows, "key string, x int, person string").repartition(3)
+    by: dict[str, Any] = {"by": "key", "quantiles": 0.5, "guarantee": GUARANTEE, "null_keys": "drop"}
+    by |= {"discover_keys": dpf.ApproxDP(epsilon=1.0, delta=1e-3), "max_items_per_person": 3}
+    bounded = dps.quantiles_by(df, "x", person="person", **by)
+    assert sorted(row.key for row in bounded.collect()) == ["k0", "k1"]
+    # The leg that must fail: nobody counts people.
+    assert sorted(row.key for row in dps.quantiles_by(df, "x", **by).collect()) == ["k0", "k1", "own"]
+    cost = dpf.ApproxDP(epsilon=1.0, delta=1e-6)  # a threshold of 28, and 20 people with a row each for a key
+    one = {"max_items_per_person": 1, "max_keys_per_person": 1, "discover_keys": cost}
+    assert dps.quantiles_by(df, "x", person="person", **by | one).count() == 0
+    nobody = df.withColumn("person", F.when(df.x != 5, df.person))
+    with pytest.raises(ItemError, match="person has null ids"):
+        dps.quantiles_by(nobody, "x", person="person", **by)
+    with pytest.raises(ItemError, match="no rows"):
+        dps.quantiles_by(df.limit(0), "x", person="person", **by)
 
 
 def batches_of(spark: Any, folder: Path) -> Any:
@@ -291,3 +312,18 @@ def test_an_executor_without_the_package_is_reported_in_a_sentence(spark: Any) -
     with pytest.raises(TableError, match="install dpfrugal") as caught:
         run(spark.range(1).mapInArrow(lacks, "id long").collect)
     assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_the_notebook_runs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    examples = Path(__file__).parent.parent / "examples"
+    monkeypatch.syspath_prepend(str(examples))
+    cells = json.loads((examples / "request_logs.ipynb").read_text(encoding="utf-8"))["cells"]
+    shown: dict[str, Any] = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), shown)  # noqa: S102
+    assert list(shown["endpoints"].endpoint) == ["/home", "/search", "/pay", "/login", "/help"]
+    assert shown["endpoints"].value.gt(50).all()  # from 100: far more than the noise
+    assert [hour for hour, _ in shown["hours"]] == [0, 6, 12, 18]
+    assert (shown["folder"] / "latency.png").stat().st_size > 10_000
+    shutil.rmtree(shown["folder"])

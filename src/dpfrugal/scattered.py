@@ -9,7 +9,7 @@ No Spark is needed here: this is what runs beside the data.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,9 @@ from dpfrugal.compiler import loading, read_only
 from dpfrugal.frugal import step
 from dpfrugal.grid import Grid
 from dpfrugal.keyed_walk import comparable
+from dpfrugal.packets import COUNTS, UNDECLARED, pieces
 from dpfrugal.steps import EXPONENT, exponents
 from dpfrugal.walk import Path
-
-UNDECLARED: Final = -1
-NULL_KEY: Final = -2
-SET_ASIDE: Final = -3  # more rows than their person may have
 
 
 def walk_rows_plainly(
@@ -85,52 +82,33 @@ class Walker:
     steps: NDArray[np.uint8] | None = None
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Batches of code, item, row and perhaps points: a row with points is a key's state, and comes first."""
-        import pyarrow as pa
-
+        """Batches of packets, or of code, item, row and perhaps points: the state of a key, before its rows."""
         path = Path(self.quantiles, Grid(self.decimals), self.coin_key)
         estimates, met = self.starts.copy(), np.zeros(len(self.starts), dtype=np.bool_)
         widest = 1 if self.steps is None else 1 << int(exponents(self.steps).max(initial=0))
-        seen = np.zeros(4, dtype=np.int64)  # rows, missing items, null keys, rows set aside
-        for batch in batches:
-            codes = np.array(batch.column("code").to_numpy(zero_copy_only=False), dtype=np.int32)
-            if "points" in batch.schema.names and batch.column("points").null_count < len(batch):
-                state = batch.column("points").is_valid().to_numpy(zero_copy_only=False)
-                kept = batch.filter(pa.array(state)).column("points").flatten().to_numpy()
-                estimates[codes[state]] = kept.reshape(-1, len(self.quantiles))
-                met[codes[state]] = True
-                batch = batch.filter(pa.array(~state))
-                codes = codes[~state]
-            values, missing = _values(batch.column("item"))
-            seen += [len(batch), missing.sum(), (codes == NULL_KEY).sum(), (codes == SET_ASIDE).sum()]
-            codes[missing] = UNDECLARED
-            met[codes[codes >= 0]] = True
-            positions = batch.column("row").to_numpy()
-            farthest = int(np.abs(estimates).max(initial=0))
-            reach = farthest + widest * codes.size
+        seen = np.zeros(COUNTS, dtype=np.int64)
+        for rows, counts in (piece for batch in batches for piece in pieces(batch)):
+            seen += counts
+            codes = rows.column("code").to_numpy()
+            met[codes] = True
+            if "points" in rows.schema.names:
+                estimates[codes] = rows.column("points").flatten().to_numpy().reshape(-1, len(self.quantiles))
+                continue
+            positions, values = rows.column("row").to_numpy(), rows.column("item").to_numpy()
+            reach = int(np.abs(estimates).max(initial=0)) + widest * codes.size
             walk_rows_compiled(estimates, self.steps, positions, codes, values, path, reach)
         found = np.flatnonzero(met).astype(np.int32)
         yield _result(np.full(1, UNDECLARED, dtype=np.int32), np.zeros((1, len(self.quantiles)), dtype=np.int64), seen)
         if found.size:
-            yield _result(found, estimates[found], np.zeros(4, dtype=np.int64))
-
-
-def _values(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Plain numbers, and which of them are missing."""
-    import pyarrow as pa
-
-    missing = column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-    if column.null_count:
-        column = column.fill_null(pa.scalar(0, column.type))
-    return column.to_numpy(zero_copy_only=False), missing
+            yield _result(found, estimates[found], np.zeros(COUNTS, dtype=np.int64))
 
 
 def _result(codes: NDArray[np.int32], points: NDArray[np.int64], seen: NDArray[np.int64]) -> Any:
     import pyarrow as pa
 
     offsets = np.arange(len(codes) + 1, dtype=np.int32) * points.shape[1]
-    counts = pa.array(np.broadcast_to(seen, (len(codes), 4)).reshape(-1))
-    each = pa.array(np.arange(len(codes) + 1, dtype=np.int32) * 4)
+    counts = pa.array(np.broadcast_to(seen, (len(codes), COUNTS)).reshape(-1))
+    each = pa.array(np.arange(len(codes) + 1, dtype=np.int32) * COUNTS)
     columns = {
         "code": pa.array(codes),
         "points": pa.ListArray.from_arrays(pa.array(offsets), pa.array(points.reshape(-1))),

@@ -12,13 +12,14 @@ import secrets
 from collections.abc import Sequence
 from typing import Any, Unpack
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.counting import limits_of
 from dpfrugal.engines import two_scans
 from dpfrugal.engines.two_scans import Counts, Options, Sample
-from dpfrugal.errors import TableError
+from dpfrugal.errors import ParameterTypeError, TableError
 from dpfrugal.guarantees import Guarantee
 from dpfrugal.release import SegmentRelease
 
@@ -42,6 +43,11 @@ class _Rows:
     """A column, and which of its rows are sampled: those whose position hashes below a cut."""
 
     def __init__(self, table: Any, column: str) -> None:
+        if not isinstance(table, duckdb.DuckDBPyRelation):
+            raise ParameterTypeError(
+                "table must be a DuckDB relation, such as duckdb.sql(...) or duckdb.read_parquet(...) gives, "
+                f"not {type(table).__name__}."
+            )
         kinds = dict(zip(table.columns, map(str, table.types), strict=True))
         if column not in kinds:
             raise TableError(f"There is no column {column!r}; there are {', '.join(map(repr, kinds))}.")

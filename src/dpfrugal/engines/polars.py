@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpfrugal.counting import limits_of
 from dpfrugal.engines import two_scans
 from dpfrugal.engines.two_scans import Counts, Options, Sample
-from dpfrugal.errors import TableError
+from dpfrugal.errors import ParameterTypeError, TableError
 from dpfrugal.guarantees import Guarantee
 from dpfrugal.release import SegmentRelease
 
@@ -42,6 +42,10 @@ class _Rows:
     """A column, and which of its rows are sampled: those whose position hashes below a cut."""
 
     def __init__(self, table: Any, column: str) -> None:
+        if not isinstance(table, pl.DataFrame | pl.LazyFrame):
+            raise ParameterTypeError(
+                f"table must be a polars.DataFrame or a polars.LazyFrame, not {type(table).__name__}."
+            )
         kinds = table.lazy().collect_schema()
         if column not in kinds:
             raise TableError(f"There is no column {column!r}; there are {', '.join(map(repr, kinds))}.")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F  # noqa: N812
 
 from dpfrugal.engines import two_scans
-from dpfrugal.engines.spark_columns import KEPT, MISSING, bins_of, checked_frame, item, place
+from dpfrugal.engines.spark_columns import KEPT, MISSING, bins_of, checked_frame, item, partitions_of, place
 from dpfrugal.engines.two_scans import Counts, Options, Sample
 from dpfrugal.guarantees import Guarantee
 from dpfrugal.release import SegmentRelease
@@ -54,7 +54,7 @@ class _Rows:
             "hash", F.shiftrightunsigned(F.xxhash64(place, F.lit(secrets.randbits(62))), 11).cast("double")
         ).withColumn("index", index)
         self._mark = F.xxhash64("row", "item")
-        self._partitions = _partitions(df)
+        self._partitions = partitions_of(df)
         self._kept = F.lit(False)
 
     def sample(self, wanted: int) -> Sample:
@@ -84,11 +84,3 @@ class _Rows:
         found = rows.groupBy("bin").agg(F.count(F.lit(1)), F.bit_xor("mark")).collect()
         number, marks = {row[0]: row[1] for row in found}, {row[0]: row[2] for row in found}
         return Counts(bins_of(number, edges), number.get(MISSING, 0), marks.get(KEPT, 0))
-
-
-def _partitions(df: Any) -> int:
-    """About how many partitions Spark will make; what sits behind a shuffle is not run to find out."""
-    plan = df._jdf.queryExecution()
-    if "Exchange" in plan.executedPlan().toString():
-        return int(df.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-    return max(1, int(plan.toRdd().getNumPartitions()))

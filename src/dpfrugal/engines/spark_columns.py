@@ -74,3 +74,11 @@ def place(item: Any, edges: NDArray[np.float64], *, integers: bool) -> Any:
 def bins_of(found: dict[int, int], edges: NDArray[np.float64]) -> NDArray[np.int64]:
     """Counts by bin as an array."""
     return np.array([found.get(k, 0) for k in range(edges.size + 1)], dtype=np.int64)
+
+
+def partitions_of(df: Any) -> int:
+    """About how many partitions Spark will make; what sits behind a shuffle is not run to find out."""
+    plan = df._jdf.queryExecution()
+    if "Exchange" in plan.executedPlan().toString():
+        return int(df.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    return max(1, int(plan.toRdd().getNumPartitions()))

@@ -1,14 +1,19 @@
 """Files of a stream's checkpoint, on whatever file system Spark keeps it: one record per micro-batch.
 
-A record is written beside its place and renamed into it, so it is there as a whole or not at all. Its number is the
-batch's; the newest counts. The record is raw private state, guarded like the checkpoint it lies in.
+A record is written beside its place and moved into it, so it is there as a whole or not at all; one that is there
+already is never replaced, also not by another driver at the same moment. Its number is the batch's; the newest counts.
+The record is raw private state, guarded like the checkpoint it lies in.
 """
 
 import hashlib
 import json
+import os
+import secrets
 from typing import Any, Final
 
-from dpfrugal.errors import ParameterError, PrivacyError, TableError
+from py4j.protocol import Py4JJavaError
+
+from dpfrugal.errors import DPFrugalError, ParameterError, PrivacyError, TableError
 
 FORMAT: Final = 1
 FOLDER: Final = "dpfrugal-raw-state"
@@ -21,7 +26,7 @@ class Records:
     def __init__(self, spark: Any, checkpoint: str, query: dict[str, Any]) -> None:
         if not isinstance(checkpoint, str) or not checkpoint:
             raise ParameterError("checkpoint must be the path of a folder: without one, a restart would count again.")
-        self._jvm = spark._jvm
+        self._spark, self._jvm = spark, spark._jvm
         self._folder = self._jvm.org.apache.hadoop.fs.Path(checkpoint, FOLDER)
         self._files = self._folder.getFileSystem(spark._jsc.hadoopConfiguration())
         self._query = json.loads(json.dumps(query))
@@ -55,15 +60,43 @@ class Records:
             raise PrivacyError(f"Batch {batch} has a record already; nothing was written.")
         body = json.dumps({"format": FORMAT, "query": self._query, "state": state})
         text = f"{hashlib.sha256(body.encode('utf-8')).hexdigest()}\n{body}"
-        draft = self._path(f"draft-{batch}")
+        draft = self._path(f"draft-{batch}-{secrets.token_hex(8)}")
         stream = self._files.create(draft, True)
         stream.write(bytearray(text.encode("utf-8")))
         stream.hsync()
         stream.close()
-        if not self._files.rename(draft, self._path(str(batch))):
-            raise TableError(f"The checkpoint {self._folder.getParent()} could not be written.")
+        try:
+            self._place(draft, self._path(str(batch)))
+        finally:
+            self._files.delete(draft, False)
         for number in numbers[: 1 - KEPT_RECORDS]:
             self._files.delete(self._path(str(number)), False)
+
+    def _place(self, draft: Any, target: Any) -> None:
+        """Give the draft its name, if nothing has it. A link does so at once; elsewhere Hadoop's rename is asked to."""
+        problem: DPFrugalError = PrivacyError(f"Batch {target.getName()} has a record already; nothing was written.")
+        if self._files.getUri().getScheme() == "file":
+            try:
+                os.link(*(self._files.makeQualified(path).toUri().getPath() for path in (draft, target)))
+                return
+            except FileExistsError:
+                raise problem from None
+            except OSError:  # a file system without links
+                pass
+        try:
+            self._rename(draft, target)
+            return
+        except Py4JJavaError as error:
+            if "FileAlreadyExistsException" not in error.java_exception.getClass().getName():
+                problem = TableError(f"The checkpoint {self._folder.getParent()} could not be written.")
+        raise problem
+
+    def _rename(self, draft: Any, target: Any) -> None:
+        hadoop = self._jvm.org.apache.hadoop.fs
+        strictly = self._spark._sc._gateway.new_array(hadoop.Options.Rename, 1)
+        strictly[0] = hadoop.Options.Rename.NONE
+        files = hadoop.FileContext.getFileContext(self._files.getUri(), self._spark._jsc.hadoopConfiguration())
+        files.rename(*(self._files.makeQualified(path) for path in (draft, target)), strictly)
 
     def remove(self, name: str) -> None:
         """Delete a file or a folder beside the records, if it is there."""

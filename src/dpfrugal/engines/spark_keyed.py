@@ -7,6 +7,7 @@ that it returns holds released values, and computing it again draws nothing (doc
 
 import logging
 import re
+import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack
@@ -17,13 +18,14 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from dpfrugal import coins
 from dpfrugal.engines.spark_columns import checked_frame, field, item, reference
-from dpfrugal.engines.spark_keys import RESULT, bounded, coded, declared_keys, partitioned
-from dpfrugal.errors import ItemError, ParameterError, TableError
+from dpfrugal.engines.spark_keys import RESULT, bounded, coded, declared_keys, gathered, in_order, partitions_for
+from dpfrugal.errors import ItemError, TableError
 from dpfrugal.frugal import NanPolicy
 from dpfrugal.guarantees import ApproxDP, Guarantee
 from dpfrugal.key_index import NullKeys
 from dpfrugal.keyed import KeyedDPFrugal1U
 from dpfrugal.ledger import Ledger
+from dpfrugal.packets import COUNTS
 from dpfrugal.scattered import Walker
 
 log = logging.getLogger(__name__)
@@ -67,14 +69,12 @@ def quantiles_by(
     """
     item(checked_frame(df, streaming=False), column)
     field(df, by)
-    if discover_keys is not None and person is not None:
-        raise ParameterError("person needs declared keys: rows are bounded per key before keys are counted.")
     estimator = KeyedDPFrugal1U(
         quantiles, guarantee, keys=declared_keys(keys, by), discover_keys=discover_keys, **options
     )
-    if discover_keys is not None:
-        _count_keys(estimator, df, by)
     walk = Walk(estimator, column, by, order_by, person, partitions)
+    if discover_keys is not None:
+        _count_keys(estimator, df, by, walk)
     found = walk.collected(df)
     if not found.rows:
         raise ItemError("There is nothing to release: the table has no rows.")
@@ -99,8 +99,8 @@ class Found:
     def __init__(self, table: Any) -> None:
         codes = table.column("code").to_numpy()
         points = table.column("points").combine_chunks()
-        seen = table.column("seen").combine_chunks().flatten().to_numpy().reshape(-1, 4).sum(axis=0)
-        self.rows, self.missing, self.null_keys, self.set_aside = (int(count) for count in seen)
+        seen = table.column("seen").combine_chunks().flatten().to_numpy().reshape(-1, COUNTS).sum(axis=0)
+        self.rows, self.missing, self.null_keys, self.set_aside, self.no_person = (int(count) for count in seen)
         own = codes >= 0
         self.codes: NDArray[np.int32] = codes[own]
         self.points: NDArray[np.int64] = points.flatten().to_numpy().reshape(codes.size, -1)[own]
@@ -120,19 +120,22 @@ class Walk:
     ) -> None:
         self._estimator, self._column, self._by = estimator, column, by
         self._order_by, self._person, self._partitions = order_by, person, partitions
+        self._salt = secrets.randbits(62)  # of which rows of a person count
+
+    def rows(self, df: Any) -> Any:
+        """Rows with the code of their key, negative where they move nothing."""
+        estimator = self._estimator
+        rows = coded(df, self._column, self._by, estimator._index.keys, self._order_by, self._person)
+        if self._person is None:
+            return rows
+        return bounded(rows, estimator._max_items_per_person, estimator._max_keys_per_person, self._salt)
 
     def frame(self, df: Any, state: Any = None, turn: int = 0) -> Any:
         """The estimates after the rows, as a DataFrame that has not run; ``state`` are those before, if not public.
 
         Positions start anew with every DataFrame, so each ``turn`` has a generator of coins of its own.
         """
-        estimator = self._estimator
-        rows = coded(df, self._column, self._by, estimator._index.keys, self._order_by, self._person)
-        if self._person is not None:
-            rows = bounded(rows, estimator._max_items_per_person, estimator._max_keys_per_person)
-        if state is not None:
-            rows = _behind(state, rows)
-        own = estimator._state
+        own = self._estimator._state
         walker = Walker(
             own.path.quantiles,
             own.path.grid.decimals,
@@ -140,7 +143,8 @@ class Walk:
             own.estimates,  # the driver holds those of the last release only
             own.steps if own.widest > 1 else None,
         )
-        return partitioned(rows, self._partitions).mapInArrow(walker, RESULT)
+        together = gathered if self._order_by is None else in_order
+        return together(self.rows(df), state, partitions_for(df, self._partitions)).mapInArrow(walker, RESULT)
 
     def collected(self, df: Any) -> Found:
         """The estimates, fetched once; what the policies refuse is refused here, before anything has changed."""
@@ -152,6 +156,8 @@ class Walk:
             raise ItemError('There are null keys; clean the data, or use null_keys="drop".')
         if found.missing and self._estimator._nan_policy == "raise":
             raise ItemError('There are NaN or null items; clean the data, or use nan_policy="omit".')
+        if found.no_person:
+            raise ItemError("person has null ids; clean the data.")
         if found.set_aside:
             log.info("%d rows were more than their person may have, and were set aside.", found.set_aside)
         return found
@@ -182,29 +188,19 @@ def run(action: Any) -> Any:
     )
 
 
-def _behind(state: Any, rows: Any) -> Any:
-    """Rows after the state of their keys: ``turn`` sorts it first."""
-    last = F.col("order") if "order" in rows.columns else F.col("row")
-    rows = rows.withColumn("order", F.struct(F.lit(1).alias("turn"), last.alias("at")))
-    rows = rows.withColumn("points", F.lit(None).cast("array<bigint>"))
-    at = F.lit(None).cast(rows.schema["order"].dataType["at"].dataType)
-    before = state.where(F.col("code") >= 0).select(
-        "code",
-        F.lit(None).cast(rows.schema["item"].dataType).alias("item"),
-        F.lit(0).cast("bigint").alias("row"),
-        F.struct(F.lit(0).alias("turn"), at.alias("at")).alias("order"),
-        "points",
-    )
-    return rows.unionByName(before)
+def _count_keys(estimator: KeyedDPFrugal1U, df: Any, by: str, walk: Walk) -> None:
+    """Make all keys that occur known to the estimator, then count the rows that will move them, each person's bounded.
 
-
-def _count_keys(estimator: KeyedDPFrugal1U, df: Any, by: str) -> None:
-    """Make all keys that occur known to the estimator, with their rows: it decides which may be shown."""
+    The estimator decides which keys may be shown.
+    """
     discovery = estimator._discovery
     if discovery is None:
         return
-    counts = df.where(reference(by).isNotNull()).groupBy(reference(by).alias("key")).count().toArrow()
-    codes = estimator._index.codes(counts.column("key"))
-    discovery.count(codes)
-    discovery._counts[codes] = counts.column("count").to_numpy()
+    occurring = df.where(reference(by).isNotNull()).select(reference(by).alias("key")).distinct().toArrow()
+    discovery.count(estimator._index.codes(occurring.column("key")))  # makes room
     estimator._state = estimator._state.with_room(estimator._index.size, estimator._first_start)
+    moving = walk.rows(df).where((F.col("code") >= 0) & F.col("item").isNotNull() & ~F.isnan("item"))
+    found = moving.groupBy("code").count().toArrow()
+    counts = np.zeros_like(discovery.counts())
+    counts[found.column("code").to_numpy()] = found.column("count").to_numpy()
+    discovery.recount(counts)

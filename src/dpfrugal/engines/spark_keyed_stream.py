@@ -16,6 +16,7 @@ from dpfrugal.engines.spark_columns import checked_frame, field, item
 from dpfrugal.engines.spark_files import FOLDER, Records
 from dpfrugal.engines.spark_keyed import Found, KeyedOptions, Walk, released_frame, run, take
 from dpfrugal.engines.spark_keys import declared_keys, key_frame
+from dpfrugal.engines.spark_query import Query
 from dpfrugal.engines.spark_stream import goes_on
 from dpfrugal.errors import ParameterError, ParameterTypeError, PrivacyError
 from dpfrugal.guarantees import Guarantee
@@ -39,7 +40,7 @@ def stream_quantiles_by(
     partitions: int | None = None,
     trigger: dict[str, Any] | None = None,
     **options: Unpack[KeyedOptions],
-) -> Any:
+) -> Query:
     """Start a StreamingQuery that calls ``sink(table, batch_id)`` after every so many micro-batches.
 
     ``table`` is a DataFrame of key, quantile, value and α. After a restart the sink may be called again for the last
@@ -75,8 +76,8 @@ def stream_quantiles_by(
         *(df.sparkSession, estimator, walk, records, f"{checkpoint}/{FOLDER}", by, sink, release_every),
         ledger=ledger,
     )
-    writer = df.writeStream.foreachBatch(stream.take).option("checkpointLocation", checkpoint)
-    return (writer.trigger(**trigger) if trigger else writer).start()
+    writer = df.writeStream.option("checkpointLocation", checkpoint)
+    return Query(writer.trigger(**trigger) if trigger else writer, stream.take)
 
 
 class KeyedStream:

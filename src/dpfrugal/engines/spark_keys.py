@@ -3,16 +3,15 @@
 The declared keys are numbered on the driver and joined to the rows by Spark. A row keeps its position, for its coin.
 """
 
-import secrets
 from typing import Any
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from dpfrugal.engines.spark_columns import INTEGERS, field, item, reference
+from dpfrugal.engines.spark_columns import INTEGERS, field, item, partitions_of, reference
 from dpfrugal.errors import ParameterError, ParameterTypeError
-from dpfrugal.scattered import NULL_KEY, SET_ASIDE, UNDECLARED
+from dpfrugal.packets import NO_PERSON, NULL_KEY, SET_ASIDE, UNDECLARED, Packer
 
 
 def declared_keys(keys: Any, by: str) -> Any:
@@ -52,34 +51,66 @@ def coded(df: Any, column: str, by: str, keys: Any, order_by: str | None, person
     rows = df.select(
         reference(by).alias("key"), number.alias("item"), F.monotonically_increasing_id().alias("row"), *extra
     )
-    found = rows.join(F.broadcast(key_frame(df, by, keys)), "key", "left")
+    none_yet = rows.withColumn("code", F.lit(None).cast("int"))
+    found = rows.join(F.broadcast(key_frame(df, by, keys)), "key", "left") if len(keys) else none_yet
     none = F.when(F.col("key").isNull(), F.lit(NULL_KEY)).otherwise(F.lit(UNDECLARED))
     return found.withColumn("code", F.coalesce("code", none).cast("int")).drop("key")
 
 
-def bounded(rows: Any, max_items: int, max_keys: int | None) -> Any:
-    """Rows beyond what their person may have get a code that moves nothing; which they are, chance decides."""
-    salt = F.lit(secrets.randbits(62))
+def bounded(rows: Any, max_items: int, max_keys: int | None, salt: int) -> Any:
+    """Rows beyond what their person may have get a code that moves nothing; which ones is chance: the salt."""
+    chance = F.lit(salt)
     counted = F.col("code") >= 0
     own = Window.partitionBy("person", counted)
     if max_keys is None:
-        spare = F.row_number().over(own.orderBy(F.xxhash64("row", salt))) > max_items
+        spare = F.row_number().over(own.orderBy(F.xxhash64("row", chance))) > max_items
     else:
-        each = Window.partitionBy("person", "code").orderBy(F.xxhash64("row", salt))
+        each = Window.partitionBy("person", "code").orderBy(F.xxhash64("row", chance))
         spare = F.row_number().over(each) > max_items
-        spare |= F.dense_rank().over(own.orderBy(F.xxhash64("code", "person", salt), "code")) > max_keys
-    return rows.withColumn("code", F.when(counted & spare, F.lit(SET_ASIDE)).otherwise(F.col("code"))).drop("person")
+        spare |= F.dense_rank().over(own.orderBy(F.xxhash64("code", "person", chance), "code")) > max_keys
+    code = F.when(counted & spare, F.lit(SET_ASIDE)).otherwise(F.col("code"))
+    return rows.withColumn("code", F.when(F.col("person").isNull(), F.lit(NO_PERSON)).otherwise(code)).drop("person")
 
 
-def partitioned(rows: Any, partitions: int | None) -> Any:
-    """All rows of a key in one partition; rows that move nothing are spread by their position."""
+def gathered(rows: Any, state: Any, partitions: int) -> Any:
+    """All rows of a key in one partition, in packets; where there is a state of keys, it comes first."""
+    packets = rows.mapInArrow(Packer(partitions), PACKETS)
+    if state is None:
+        return packets.repartitionById(partitions, "bucket")
+    before = state.where(F.col("code") >= 0).select("code", "points").mapInArrow(Packer(partitions), PACKETS)
+    return packets.unionByName(before).repartitionById(partitions, "bucket").sortWithinPartitions("turn")
+
+
+def in_order(rows: Any, state: Any, partitions: int) -> Any:
+    """All rows of a key in one partition, sorted by ``order``; rows that move nothing are spread by their position."""
+    if state is not None:
+        rows = rows.withColumn("order", F.struct(F.lit(1).alias("turn"), F.col("order").alias("at")))
+        rows = rows.withColumn("points", F.lit(None).cast("array<bigint>"))
+        at = F.lit(None).cast(rows.schema["order"].dataType["at"].dataType)
+        before = state.where(F.col("code") >= 0).select(
+            "code",
+            F.lit(None).cast(rows.schema["item"].dataType).alias("item"),
+            F.lit(0).cast("bigint").alias("row"),
+            F.struct(F.lit(0).alias("turn"), at.alias("at")).alias("order"),
+            "points",
+        )
+        rows = rows.unionByName(before)
     where = F.when(F.col("code") >= 0, F.col("code").cast("bigint")).otherwise(F.col("row"))
-    if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1):
+    return rows.repartition(partitions, where).sortWithinPartitions("order").drop("order")
+
+
+def partitions_for(df: Any, partitions: int | None) -> int:
+    """How many partitions the keys are shared among: as given, or no more than rows come from or cores are there."""
+    if partitions is None:
+        spark = df.sparkSession
+        most = int(spark.conf.get("spark.sql.shuffle.partitions"))
+        return min(most, max(partitions_of(df), int(spark.sparkContext.defaultParallelism)))
+    if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
         raise ParameterError(f"partitions must be a whole number above 0; {partitions} is not.")
-    shuffled = rows.repartition(partitions, where) if partitions else rows.repartition(where)
-    return shuffled.sortWithinPartitions("order").drop("order") if "order" in rows.columns else shuffled
+    return partitions
 
 
+PACKETS = "bucket int, turn int, rows binary, seen array<bigint>"
 RESULT = T.StructType(
     [
         T.StructField("code", T.IntegerType()),

@@ -13,6 +13,7 @@ from dpfrugal.checkpoint import Contents
 from dpfrugal.engines.spark_batch import counts
 from dpfrugal.engines.spark_columns import checked_frame, item
 from dpfrugal.engines.spark_files import Records
+from dpfrugal.engines.spark_query import Query
 from dpfrugal.engines.two_scans import Options
 from dpfrugal.errors import ParameterTypeError, PrivacyError, ReplayError
 from dpfrugal.guarantees import Guarantee
@@ -34,7 +35,7 @@ def stream_private_quantiles(
     trigger: dict[str, Any] | None = None,
     half_life: float | None = None,
     **options: Unpack[Options],
-) -> Any:
+) -> Query:
     """Start a StreamingQuery that calls ``sink(release, batch_id)`` after every micro-batch, once there is a release.
 
     ``checkpoint`` is Spark's checkpoint folder; it holds raw state besides. After a restart the sink may be called
@@ -52,8 +53,8 @@ def stream_private_quantiles(
         options["ledger"], options["dataset"] = ledger, dataset
         estimator = PrivateQuantile(quantiles, guarantee, half_life=half_life, **options)
     segments = Segments(estimator, column, records, sink, ledger)
-    writer = df.writeStream.foreachBatch(segments.take).option("checkpointLocation", checkpoint)
-    return (writer.trigger(**trigger) if trigger else writer).start()
+    writer = df.writeStream.option("checkpointLocation", checkpoint)
+    return Query(writer.trigger(**trigger) if trigger else writer, segments.take)
 
 
 class Segments:

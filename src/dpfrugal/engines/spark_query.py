@@ -1,0 +1,53 @@
+"""A running stream: Spark's StreamingQuery, which ends in our own sentence where we refused something.
+
+What a micro-batch raises goes through Java, and comes back as a ``StreamingQueryException`` with a stack trace. The
+refusal is remembered on its way out; whoever waits for the query gets that.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+
+from dpfrugal.errors import DPFrugalError
+
+
+class Query:
+    """A StreamingQuery: all that Spark's has, by the same names."""
+
+    def __init__(self, writer: Any, take: Callable[[Any, int], None]) -> None:
+        self._refusal: DPFrugalError | None = None
+
+        def remembering(batch: Any, batch_id: int) -> None:
+            try:
+                take(batch, batch_id)
+            except DPFrugalError as error:
+                self._refusal = error
+                raise
+
+        self._query = writer.foreachBatch(remembering).start()
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802 - Spark's name
+        """Wait until the query ends, or so many seconds; raises what ended it."""
+        ended: bool | None = self._told(lambda: self._query.awaitTermination(timeout))
+        return ended
+
+    def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
+        """Wait until all that is there has been taken; raises what ended the query."""
+        self._told(self._query.processAllAvailable)
+
+    def exception(self) -> Exception | None:
+        """What ended the query; None where nothing did."""
+        ended: Exception | None = self._query.exception()
+        return self._refusal if ended is not None and self._refusal is not None else ended
+
+    def _told(self, wait: Callable[[], Any]) -> Any:
+        try:
+            return wait()
+        except StreamingQueryException:
+            if self._refusal is None:
+                raise
+        raise self._refusal
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._query, name)

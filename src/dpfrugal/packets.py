@@ -1,0 +1,106 @@
+"""Packets: the rows of many keys as a few long byte strings, so that a cluster sends those and not row by row.
+
+A task gathers its rows by bucket, the code of their key modulo the number of buckets, and cuts by how many rows it has
+read, never by what they hold. A packet is an Arrow stream of rows with code, item and position. Rows that move nothing
+(of other keys, without an item, set aside) are counted where they are read and go no farther.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+UNDECLARED: Final = -1
+NULL_KEY: Final = -2
+SET_ASIDE: Final = -3  # more rows than their person may have
+NO_PERSON: Final = -4  # a null where a person should be
+COUNTS: Final = 5  # rows, missing items, null keys, rows set aside, null persons
+ROWS_AT_ONCE: Final = 1 << 20
+STATE, ROWS = 0, 1  # turns: the state of a key comes before its rows
+
+
+@dataclass(frozen=True)
+class Packer:
+    """Turns Arrow batches of code, item and row, or of code and points, into packets of bucket, turn, rows and seen."""
+
+    buckets: int
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """One packet per bucket and million rows."""
+        waiting: list[Any] = []
+        seen, read = np.zeros(COUNTS, dtype=np.int64), 0
+        for batch in batches:
+            rows, counts = moving(batch)
+            waiting.append(rows)
+            seen += counts
+            read += len(batch)
+            if read >= ROWS_AT_ONCE:
+                yield self._packets(waiting, seen)
+                waiting, seen, read = [], np.zeros(COUNTS, dtype=np.int64), 0
+        if waiting:
+            yield self._packets(waiting, seen)
+
+    def _packets(self, waiting: list[Any], seen: NDArray[np.int64]) -> Any:
+        import pyarrow as pa
+
+        columns = [pa.concat_arrays([rows.column(k) for rows in waiting]) for k in range(waiting[0].num_columns)]
+        rows = pa.record_batch(columns, schema=waiting[0].schema)
+        buckets = (rows.column("code").to_numpy() % self.buckets).astype(np.min_scalar_type(self.buckets))
+        rows = rows.take(pa.array(np.argsort(buckets, kind="stable")))
+        ends = np.cumsum(np.bincount(buckets, minlength=self.buckets))
+        firsts = ends - np.diff(ends, prepend=0)
+        own = np.flatnonzero(ends > firsts) if rows.num_rows else np.zeros(1, dtype=np.int64)
+        packets = [_bytes(rows.slice(firsts[bucket], ends[bucket] - firsts[bucket])) for bucket in own]
+        counts = np.zeros((own.size, COUNTS), dtype=np.int64)
+        counts[0] = seen
+        turn = STATE if "points" in rows.schema.names else ROWS
+        each = pa.array(np.arange(own.size + 1, dtype=np.int32) * COUNTS)
+        packed = {
+            "bucket": pa.array(own.astype(np.int32)),
+            "turn": pa.array(np.full(own.size, turn, dtype=np.int32)),
+            "rows": pa.array(packets, pa.binary()),
+            "seen": pa.ListArray.from_arrays(each, pa.array(counts.reshape(-1))),
+        }
+        return pa.RecordBatch.from_pydict(packed)
+
+
+def _bytes(rows: Any) -> Any:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_batch(rows)
+    return sink.getvalue().to_pybytes()
+
+
+def moving(batch: Any) -> tuple[Any, NDArray[np.int64]]:
+    """The rows that move an estimate, without nulls, and how many there are of each kind in all."""
+    import pyarrow as pa
+
+    codes = batch.column("code").to_numpy()
+    if "points" in batch.schema.names:
+        return batch, np.zeros(COUNTS, dtype=np.int64)
+    missing = batch.column("item").is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+    counts = [len(batch), missing.sum(), *((codes == kind).sum() for kind in (NULL_KEY, SET_ASIDE, NO_PERSON))]
+    kept = (codes >= 0) & ~missing
+    return batch if kept.all() else batch.filter(pa.array(kept)), np.array(counts, dtype=np.int64)
+
+
+def pieces(batch: Any) -> Iterator[tuple[Any, NDArray[np.int64]]]:
+    """Rows that move estimates, or states of keys, of a batch of packets or of rows; with their counts."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = batch.schema.names
+    if "rows" in names:
+        counts = batch.column("seen").flatten().to_numpy().reshape(-1, COUNTS)
+        for packet, seen in zip(batch.column("rows"), counts, strict=True):
+            yield pa.ipc.open_stream(packet.as_buffer()).read_next_batch(), seen
+    elif "points" in names:  # states and rows, in this order
+        state = batch.column("points").is_valid()
+        yield batch.filter(state).select(["code", "points"]), np.zeros(COUNTS, dtype=np.int64)
+        yield moving(batch.filter(pc.invert(state)).select(["code", "item", "row"]))
+    else:
+        yield moving(batch)
