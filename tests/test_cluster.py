@@ -1,5 +1,6 @@
 """Real executors, one of them killed in the middle of a job; and a driver killed ten times between sink and commit."""
 
+import itertools
 import json
 import os
 import random
@@ -98,16 +99,28 @@ def test_a_driver_killed_ten_times_releases_what_an_undisturbed_one_does(kind: s
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    (tmp_path / "in").mkdir()
+    tables = []
     for part in range(12):
-        x = np.random.default_rng(part).permutation(3000) / 3.0
-        table = pa.table({"x": x, "key": np.arange(3000) % 4})
-        pq.write_table(table, tmp_path / "in" / f"{part:02}.parquet")
-        os.utime(tmp_path / "in" / f"{part:02}.parquet", (1_000_000 + part, 1_000_000 + part))
+        x = np.random.default_rng(part).permutation(3000) / 3.0 + part / 100
+        tables.append(pa.table({"x": x, "key": np.arange(3000) % 4}))
+
+    def write(name: str, contents: list[Any]) -> None:
+        (tmp_path / f"{name}-in").mkdir()
+        for number, table in enumerate(contents):
+            path = tmp_path / f"{name}-in" / f"{number:02}.parquet"
+            pq.write_table(table, path)
+            os.utime(path, (1_000_000 + number, 1_000_000 + number))
+
+    def cut() -> list[Any]:
+        """The tables as Spark's batches held them: one each, or two where a kill came before Spark noted the first."""
+        offsets = sorted((tmp_path / "shaken-check" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+        ends = [json.loads(path.read_text(encoding="utf-8").splitlines()[-1])["logOffset"] + 1 for path in offsets]
+        assert ends[-1] == len(tables)
+        return [pa.concat_tables(tables[first:last]) for first, last in itertools.pairwise([0, *ends])]
 
     def run(name: str, patience: float) -> bool:
         (tmp_path / f"{name}-out").mkdir(exist_ok=True)
-        places = [str(tmp_path / part) for part in ("in", f"{name}-check", f"{name}-out")]
+        places = [str(tmp_path / f"{name}-{part}") for part in ("in", "check", "out")]
         command = [sys.executable, "-m", "tests.cluster_job", *places, kind, str(patience)]
         ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert ended.returncode == (-signal.SIGKILL if ended.returncode < 0 else 0), ended.stderr[-2000:]
@@ -121,12 +134,14 @@ def test_a_driver_killed_ten_times_releases_what_an_undisturbed_one_does(kind: s
                 found.setdefault(batch, set()).add(tuple(values))
         return found
 
-    assert run("calm", 0)
+    write("shaken", tables)
     seed = random.SystemRandom().randrange(10**9)
     patience = random.Random(seed)  # noqa: S311
     killed = sum(not run("shaken", patience.uniform(1, 2500)) for _ in range(10))
     assert killed > 3, f"the kills came too late, seed {seed}"
-    run("shaken", 0)
+    assert run("shaken", 0)
+    write("calm", cut())
+    assert run("calm", 0)
     calm, shaken = shown("calm"), shown("shaken")
     assert shaken.keys() == calm.keys(), seed
     assert all(len(values) == 1 for values in shaken.values()), f"two releases of one batch, seed {seed}"

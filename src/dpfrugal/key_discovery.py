@@ -106,7 +106,7 @@ class KeyDiscovery:
         return self._public
 
     def restore(self, counts: NDArray[np.int64], shown: NDArray[np.bool_]) -> None:
-        """Go on from a checkpoint."""
+        """Go on from these counts and what was shown: a checkpoint's, or those that an engine has counted."""
         if counts.dtype != np.int64 or shown.dtype != np.bool_ or counts.shape != shown.shape or counts.ndim != 1:
             raise ValueError("not the counts of a discovery")
         self._counts, self._public = counts, shown

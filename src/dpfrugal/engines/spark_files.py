@@ -18,6 +18,7 @@ from dpfrugal.errors import DPFrugalError, ParameterError, PrivacyError, TableEr
 FORMAT: Final = 1
 FOLDER: Final = "dpfrugal-raw-state"
 KEPT_RECORDS: Final = 2
+DRAFT: Final = "draft-"
 
 
 class Records:
@@ -54,13 +55,13 @@ class Records:
         return numbers[-1], record["state"]
 
     def write(self, batch: int, state: dict[str, Any]) -> None:
-        """Keep a record, once; older ones than the last two go."""
+        """Keep a record, once; older ones than the last two go, and drafts that a kill has left."""
         numbers = self._numbers()
         if numbers and numbers[-1] >= batch:
             raise PrivacyError(f"Batch {batch} has a record already; nothing was written.")
         body = json.dumps({"format": FORMAT, "query": self._query, "state": state})
         text = f"{hashlib.sha256(body.encode('utf-8')).hexdigest()}\n{body}"
-        draft = self._path(f"draft-{batch}-{secrets.token_hex(8)}")
+        draft = self._path(f"{DRAFT}{batch}-{secrets.token_hex(8)}")
         stream = self._files.create(draft, True)
         stream.write(bytearray(text.encode("utf-8")))
         stream.hsync()
@@ -69,8 +70,11 @@ class Records:
             self._place(draft, self._path(str(batch)))
         finally:
             self._files.delete(draft, False)
-        for number in numbers[: 1 - KEPT_RECORDS]:
-            self._files.delete(self._path(str(number)), False)
+        for name in [
+            *map(str, numbers[: 1 - KEPT_RECORDS]),
+            *(name for name in self._names() if name.startswith(DRAFT)),
+        ]:
+            self._files.delete(self._path(name), False)
 
     def _place(self, draft: Any, target: Any) -> None:
         """Give the draft its name, if nothing has it. A link does so at once; elsewhere Hadoop's rename is asked to."""
@@ -105,8 +109,10 @@ class Records:
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._folder, name)
 
-    def _numbers(self) -> list[int]:
+    def _names(self) -> list[str]:
         if not self._files.exists(self._folder):
             return []
-        names = (status.getPath().getName() for status in self._files.listStatus(self._folder))
-        return sorted(int(name) for name in names if name.isdigit())
+        return [status.getPath().getName() for status in self._files.listStatus(self._folder)]
+
+    def _numbers(self) -> list[int]:
+        return sorted(int(name) for name in self._names() if name.isdigit())

@@ -203,4 +203,4 @@ def _count_keys(estimator: KeyedDPFrugal1U, df: Any, by: str, walk: Walk) -> Non
     found = moving.groupBy("code").count().toArrow()
     counts = np.zeros_like(discovery.counts())
     counts[found.column("code").to_numpy()] = found.column("count").to_numpy()
-    discovery.recount(counts)
+    discovery.restore(counts, discovery.shown())
