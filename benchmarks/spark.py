@@ -26,7 +26,7 @@ from rich.table import Table
 import dpfrugal as dpf
 from benchmarks.machine import described
 
-ROWS = 10_000_000
+ROWS = 30_000_000
 KEYS = 10_000
 ROUNDS = 3
 FILES = 8

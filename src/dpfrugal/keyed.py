@@ -258,7 +258,7 @@ class KeyedDPFrugal1U(Guarded):
             public = in_order_of_keys(keys, self._discovery.public)
             keys = keys.take(public) if public.size else pa.nulls(0)  # a type would say that some key is there
         values, exponents, state = self._state.release(public, self._guarantee, self._sensitivity, progress)
-        alpha = self._guarantee.alpha(SHOWN_BETA, self._sensitivity, exact=True) * state.path.grid.step
+        alpha = self._guarantee.alpha(SHOWN_BETA, self._sensitivity, exact=True) / state.path.grid.scale
         claim = KeyedClaim(
             guarantee=self._guarantee,
             discover_keys=self.discover_keys,

@@ -75,7 +75,7 @@ class WalkRelease(Release):
         in it. The formula is that of continuous noise; ``exact=True`` gives the smallest whole number of grid steps
         that the discrete noise reaches with probability at most β.
         """
-        return self.guarantee.alpha(beta, self.sensitivity, exact=exact) * self.grid.step
+        return self.guarantee.alpha(beta, self.sensitivity, exact=exact) / self.grid.scale
 
     def __str__(self) -> str:
         alpha = f"{self.alpha(SHOWN_BETA, exact=True):.2g}"

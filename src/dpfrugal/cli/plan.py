@@ -47,7 +47,7 @@ def plan(
                 "scale_in_steps": guarantee.noise_scale(sensitivity),
                 "alpha_in_steps": guarantee.alpha(beta, sensitivity),
                 "exact_alpha_in_steps": guarantee.alpha(beta, sensitivity, exact=True),
-                "alpha": guarantee.alpha(beta, sensitivity) * grid.step,
+                "alpha": guarantee.alpha(beta, sensitivity) / grid.scale,
             }
         )
 
