@@ -74,8 +74,9 @@ def batch(kind: type[np.number[Any]], quantiles: float | tuple[float, ...] = QUA
         def run() -> Answer:
             estimator = dpf.DPFrugal1U(quantiles, dpf.PureDP(epsilon=EPSILON))
             estimator.update_many(items)
-            values = estimator.release().values
-            return Answer(values[-1], lambda: COUNT_AND_KEY + 8 * len(values))
+            release = estimator.release()
+            asked = dict(zip(release.quantiles, release.values, strict=True)).get(QUANTILE)
+            return Answer(asked, lambda: COUNT_AND_KEY + 8 * len(release.values))
 
         return run
 
@@ -152,12 +153,14 @@ def numpy_partition(dataset: Dataset) -> Run:
 
 ONE_BY_ONE = 500_000
 BATCH = "dpfrugal, batch int64"
+MEDIAN = "dpfrugal, batch int64, median"
 SEVERAL_NAME = "dpfrugal, 4 quantiles"
 SEGMENTS = "dpfrugal, PrivateQuantile"
 SUM = "numpy.sum"
 
 OURS = (
     Contender(BATCH, batch(np.int64), private=True),
+    Contender(MEDIAN, batch(np.int64, 0.5), private=True),
     Contender("dpfrugal, batch int32", batch(np.int32), private=True),
     Contender("dpfrugal, batch float64", batch(np.float64), private=True),
     Contender("dpfrugal, batch float32", batch(np.float32), private=True),

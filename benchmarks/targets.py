@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.contenders import BATCH, SEGMENTS, SEVERAL_NAME, SUM
+from benchmarks.contenders import BATCH, MEDIAN, SEGMENTS, SEVERAL_NAME, SUM
 from benchmarks.peers import DIFFPRIVLIB, KLL, OPENDP, OPENDP_COARSE, PYDP
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ TARGETS: tuple[tuple[str, str, tuple[str, ...], float], ...] = (
     (BATCH, OPENDP, EVERYWHERE, 200),
     (BATCH, OPENDP_COARSE, EVERYWHERE, 200),
     (BATCH, DIFFPRIVLIB, EVERYWHERE, 500),
+    (SEVERAL_NAME, MEDIAN, EVERYWHERE, 0.5),
     (SEVERAL_NAME, BATCH, EVERYWHERE, 0.5),
     (SEGMENTS, SUM, EVERYWHERE, 0.6),
 )
