@@ -26,9 +26,10 @@ DOUBT = 1.0  # standard errors of the density by which a side must be emptier th
 def settled_length(target: Target, total: float, noise_variance: float) -> float:
     """Items wanted in the next segment: a small part of all, as they wait unseen, or so many that noise matters little.
 
-    Beyond a million items the sampling error is small whatever waits, and a segment's own cost counts for more.
+    A segment has a cost of its own, which counts while segments are short; and again beyond two million items,
+    where the sampling error is small whatever waits.
     """
-    part = total / 6 if total < 1e6 else total / 3
+    part = total / 4 if total < 2e5 else total / 6 if total < 2e6 else total / 3
     return max(SHORTEST, min(max(8 * noise_variance / target.variance, part), 0.4 * total))
 
 
