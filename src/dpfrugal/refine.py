@@ -214,7 +214,7 @@ class Refine:
         if not self.density:
             return self.window
         tails = self.density * (self.window[1] - self.window[0]) / 2 / self.target.tail  # a tail's density varies
-        unsure = 1.0 + (certainty * min(self.uncertainty, 0.3)) ** 2 / 4 + 0.4 * min(tails, 1.0) ** 2
+        unsure = 1.0 + (certainty * min(self.uncertainty, 0.3)) ** 2 / 3 + 0.4 * min(tails, 1.0) ** 2
         reach = certainty * unsure * self.evidence.error
         below, above = self._side_densities()
         low, high = self.estimate - reach / below, self.estimate + reach / above
