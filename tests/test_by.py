@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpfrugal.cli import main
+from dpfrugal.keyed import KeyedDPFrugal1U
 from dpfrugal.lines import KeyedLineParser
 from tests import test_cli
 
@@ -261,3 +262,42 @@ def test_the_last_word_is_the_number() -> None:
     omitting: Any = KeyedLineParser(omit_bad=True)
     rows = omitting.feed(b"1\nx y\n_ 1_0\nz 1\n")
     assert [key for key, _ in rows] == [None, None, None, "z"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_no_row_decides_where_batches_end(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which rows of a person are taken depends on where batches end, and so does what a round releases.
+
+    Readers cut by bytes, and writers of Parquet cut row groups by bytes: one long key moves all that follows it.
+    """
+    taken: list[int] = []
+    update_many = KeyedDPFrugal1U.update_many
+
+    def noting(self: Any, keys: Any, values: Any, person: Any = None) -> None:
+        taken.append(len(keys))
+        update_many(self, keys, values, person)
+
+    monkeypatch.setattr(KeyedDPFrugal1U, "update_many", noting)
+    (tmp_path / "keys.txt").write_text("a\n")
+    cuts, rows = [], 150_000
+    for key in ("b", "b" * 400):
+        table = pa.table({"key": ["a"] * 10 + [key] + ["a"] * (rows - 11), "x": [1] * rows, "who": [7] * rows})
+        path = tmp_path / f"t.{kind}"
+        if kind == "csv":
+            pa.csv.write_csv(table, path)
+        elif kind == "jsonl":
+            path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+        else:
+            with pq.ParquetWriter(path, table.schema) as writer:  # as one that cuts by bytes
+                writer.write_table(table.slice(0, 100_000 - len(key)))
+                writer.write_table(table.slice(100_000 - len(key)))
+        rounds = ("--rounds", 3) if kind == "parquet" else ()
+        done = run(
+            "quantile", path, "--column", "x", "--by", "key", "--keys", tmp_path / "keys.txt", "-q", 0.5,
+            "--epsilon", 1, "--person", "who", *rounds,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        cuts.append(taken.copy())
+        taken.clear()
+    assert cuts[0] == cuts[1]
+    assert cuts[0] == ([50_000, 50_000, 31_072, 18_928] if kind == "parquet" else [131_072, 18_928])

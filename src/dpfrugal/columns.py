@@ -6,7 +6,7 @@ pyarrow's own messages quote what they could not read, so they never travel with
 
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +56,29 @@ def chosen(path: Path, names: list[str], column: str | None) -> str:
 def damaged(path: Path, kind: str) -> TableError:
     """The sentence for a file that is not what it seems."""
     return TableError(f"{path}: this is no readable {kind} file; it may be truncated or damaged.")
+
+
+def regrouped(batches: Iterator[tuple[Any, int]], rows: int, ends: Sequence[int] = ()) -> Iterator[tuple[Any, int]]:
+    """The same rows, in tables that end after every so many rows, and at each of the ends.
+
+    A reader cuts by bytes, so where its batches end depends on what all rows hold.
+    """
+
+    def end_after(done: int) -> int:
+        return min([(done // rows + 1) * rows, *(end for end in ends if end > done)])
+
+    waiting: list[Any] = []
+    done, held, made = 0, 0, 0
+    for batch, advance in batches:
+        first, made = 0, made + advance
+        while done + held + len(batch) - first >= (end := end_after(done)):
+            last = first + end - done - held
+            yield pa.Table.from_batches([*waiting, batch.slice(first, last - first)]), made
+            waiting, done, held, made, first = [], end, 0, 0, last
+        waiting.append(batch.slice(first))
+        held += len(batch) - first
+    if held:
+        yield pa.Table.from_batches(waiting), made
 
 
 def read_ahead(

@@ -93,9 +93,9 @@ def quantile_by(
 ) -> None:
     """Read a file, release, write the table."""
     from dpfrugal.cli.terminal import charged, explain_ledger, noise_progress, progress
-    from dpfrugal.columns import read_ahead
+    from dpfrugal.columns import read_ahead, regrouped
     from dpfrugal.keyed import KeyedDPFrugal1U
-    from dpfrugal.tables import open_column
+    from dpfrugal.tables import BATCH_ROWS, open_column
 
     form = _form(output, to, as_json=as_json)
     if file == "-":
@@ -106,19 +106,22 @@ def quantile_by(
     if rounds > 1 and table.unit != "rows":
         raise ParameterError("--rounds is for Parquet and Arrow files, which say how many rows they have.")
     first, batches = _peeked(table, file)
+    if rounds > 1 and not table.total:
+        raise ParameterError("--rounds is for files that say how many rows they have; an Arrow stream does not.")
     declared = None if keys is None else declared_keys(keys, by, first.column(1).type)
     estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=declared, **options)
     with charged(estimator._account):
         with progress(table.name, table.total, table.unit) as made:
-            done = 1
-            for batch, advance in read_ahead(batches, MOST_WAITING):
+            ends = [table.total * done // rounds for done in range(1, rounds)]
+            read = read_ahead(batches, MOST_WAITING)
+            # When to release, and whose rows have their turn first, must not depend on what other rows hold.
+            for batch, advance in read if person is None and rounds == 1 else regrouped(read, BATCH_ROWS, ends):
                 estimator.update_many(
                     batch.column(1), batch.column(0), person=None if person is None else batch.column(2)
                 )
                 made(advance, len(batch))
-                if estimator.items * rounds >= table.total * done and done < rounds:  # at times that rows do not decide
+                if estimator.items in ends:
                     estimator.release()
-                    done += 1
         if not estimator.items:
             raise TableError(f"{file}: there are no items to estimate a quantile of.")
         with noise_progress() as noised:
