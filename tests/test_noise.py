@@ -170,3 +170,21 @@ def test_noise_takes_no_seed() -> None:
     first = run()
     np.random.seed(0)
     assert first != run()
+
+
+def test_no_thread_of_a_forked_process_finds_its_parents_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a fork from C the first thread that draws forgets them; until it has, others must not think it done."""
+    guarantee, sensitivity = dpf.PureDP(epsilon=0.01), Sensitivity.of(2)
+    seen: list[bool] = []
+
+    class Numbers(list[int]):
+        def clear(self) -> None:
+            within_reach = theirs in noise._stocks.values()
+            seen.append(within_reach and noise._process == os.getpid())
+            super().clear()
+
+    theirs = noise.Stock(lambda zeros: zeros, Numbers([10**6] * 64))
+    monkeypatch.setattr(noise, "_stocks", {(guarantee, sensitivity): theirs})
+    monkeypatch.setattr(noise, "_process", -1)
+    assert noise.add_noise([0], guarantee, sensitivity)[0] < 10**6  # one in e^5000 is not
+    assert seen == [False]

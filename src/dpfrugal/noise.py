@@ -157,12 +157,13 @@ def _end_worker() -> None:
 
 def _forget_stocks() -> None:
     """In a forked process: the parent will use the same numbers."""
-    global _lock, _orders, _worker, _process
-    _lock, _orders, _worker, _process = threading.Lock(), SimpleQueue(), None, os.getpid()
-    for stock in _stocks.values():
+    global _stocks, _lock, _orders, _worker, _process
+    theirs, _stocks = _stocks, {}
+    _lock, _orders, _worker = threading.Lock(), SimpleQueue(), None
+    for stock in theirs.values():
         if stock is not None:
             stock.numbers.clear()
-    _stocks.clear()
+    _process = os.getpid()  # last: from here on no thread looks again
 
 
 atexit.register(_end_worker)
