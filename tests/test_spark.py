@@ -327,3 +327,10 @@ def test_the_notebook_runs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [hour for hour, _ in shown["hours"]] == [0, 6, 12, 18]
     assert (shown["folder"] / "latency.png").stat().st_size > 10_000
     shutil.rmtree(shown["folder"])
+
+
+def test_keys_that_a_column_cannot_tell_apart_are_refused(spark: Any) -> None:
+    """404 and "404" are two keys in Python; in a column they are one text, and a row would move both estimates."""
+    df = spark.range(10).selectExpr("cast(id as double) AS x", "'404' AS code")
+    with pytest.raises(ParameterError, match="the same once they are of one type"):
+        dps.quantiles_by(df, "x", by="code", quantiles=0.5, guarantee=GUARANTEE, keys=[404, "404"])

@@ -18,7 +18,16 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from dpfrugal import coins
 from dpfrugal.engines.spark_columns import checked_frame, field, item, reference
-from dpfrugal.engines.spark_keys import RESULT, bounded, coded, declared_keys, gathered, in_order, partitions_for
+from dpfrugal.engines.spark_keys import (
+    RESULT,
+    bounded,
+    checked_kind,
+    coded,
+    declared_keys,
+    gathered,
+    in_order,
+    partitions_for,
+)
 from dpfrugal.errors import ItemError, TableError
 from dpfrugal.frugal import NanPolicy
 from dpfrugal.guarantees import ApproxDP, Guarantee
@@ -118,6 +127,7 @@ class Walk:
         person: str | None,
         partitions: int | None,
     ) -> None:
+        checked_kind(estimator._index)
         self._estimator, self._column, self._by = estimator, column, by
         self._order_by, self._person, self._partitions = order_by, person, partitions
         self._salt = secrets.randbits(62)  # of which rows of a person count

@@ -11,6 +11,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from dpfrugal.engines.spark_columns import INTEGERS, field, item, partitions_of, reference
 from dpfrugal.errors import ParameterError, ParameterTypeError
+from dpfrugal.key_index import KeyIndex
 from dpfrugal.packets import NO_PERSON, NULL_KEY, SET_ASIDE, UNDECLARED, Packer
 
 
@@ -22,6 +23,12 @@ def declared_keys(keys: Any, by: str) -> Any:
         name = by if by in keys.columns else keys.columns[0]
         return keys.select(reference(name)).toArrow().column(0)
     return keys
+
+
+def checked_kind(index: KeyIndex) -> None:
+    """Refuse keys that differ here and would be the same in a column, as 404 and "404": a row would be of both."""
+    if index.kind == "objects" and len(set(map(repr, index.keys.to_pylist()))) < index.size:
+        raise ParameterError("keys must not be the same once they are of one type, as 404 and '404' are; declare one.")
 
 
 def key_frame(df: Any, by: str, keys: Any) -> Any:
