@@ -1,6 +1,7 @@
 """Streams on Spark: what ends one is said in a sentence, a record is written once, a ledger is charged once."""
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,28 @@ def test_an_error_of_the_sink_is_the_sinks_own(spark: Any, tmp_path: Path) -> No
     )  # fmt: skip
     with pytest.raises(StreamingQueryException, match="of the sink"):
         query.awaitTermination()
+
+
+def test_a_driver_that_slept_while_another_went_on_releases_nothing(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has looked, and found no record of its batch; when it wakes, that record was written and removed again."""
+    slow, fast = (Records(spark, str(tmp_path), {"column": "x"}) for _ in range(2))
+    looked: Iterator[list[int]] = iter([[]])
+    numbers = slow._numbers
+
+    def look() -> list[int]:
+        before = next(looked, None)
+        if before is None:
+            return numbers()
+        for batch in (4, 5, 6):
+            fast.write(batch, {"driver": "fast"})
+        return before
+
+    monkeypatch.setattr(slow, "_numbers", look)
+    with pytest.raises(PrivacyError, match="Batch 4 had a record already"):
+        slow.write(4, {"driver": "slow"})
+    assert fast.newest() == (6, {"driver": "fast"})
 
 
 @pytest.mark.parametrize("how", ["a link", "a rename"])

@@ -70,6 +70,10 @@ class Records:
             self._place(draft, self._path(str(batch)))
         finally:
             self._files.delete(draft, False)
+        if (
+            max(self._numbers(), default=batch) > batch
+        ):  # another driver has written this batch, gone on, and removed its record
+            raise PrivacyError(f"Batch {batch} had a record already; nothing is released.")
         for name in [
             *map(str, numbers[: 1 - KEPT_RECORDS]),
             *(name for name in self._names() if name.startswith(DRAFT)),
