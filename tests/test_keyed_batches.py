@@ -395,6 +395,32 @@ def test_a_refused_batch_takes_no_rows_of_a_person() -> None:
     assert (k.items, k.set_aside) == (1, 0)
 
 
+@pytest.mark.parametrize("cut_short", ["settle", "undo"])
+def test_after_an_interrupt_no_row_of_a_person_is_returned_that_counts(
+    cut_short: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ann may have two rows. An interrupt comes when a batch was applied or refused, before that is written down."""
+    k = dpf.KeyedDPFrugal1U(0.99, ONE, keys=["x"], max_items_per_person=2, coin_seed=1)
+    k.update_many(["x"], [100], person=["ann"])
+    people = k._contributions
+    assert people is not None
+
+    def interrupted(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if cut_short == "settle":
+            patch.setattr(people, "settle", interrupted)
+        else:  # ann's row was returned, and ids are about to be forgotten
+            patch.setattr(people.people, "forget", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            k.update_many(["x"], [100 if cut_short == "settle" else math.nan], person=["ann"])
+    with pytest.raises(dpf.ItemError, match="null keys"):
+        k.update_many([None], [100], person=["ann"])
+    k.update_many(["x"] * 100, [100] * 100, person=["ann"] * 100)
+    assert raw(k)[0][0][0] <= 2
+
+
 def test_discovered_keys_are_released_and_rare_ones_are_not() -> None:
     """One of the three keys of one row passes with probability 3e-12 at most; a key of 500 rows fails with e^-200."""
     k = make(keys=None, discover_keys=dpf.ApproxDP(epsilon=1.0, delta=1e-12))

@@ -43,6 +43,10 @@ class Contributions:
         self._batch: tuple[int, Codes, Codes] | None = None  # what undo needs
         self.set_aside = 0
 
+    def begin(self) -> None:
+        """Before each batch: where an interrupt left open what became of the last one, its rows stay counted."""
+        self._batch = None
+
     def taken(self, person: Any, codes: Codes) -> Codes:
         """The codes of the rows that count, -1 for those set aside; ``settle`` or ``undo`` must follow."""
         from dpfrugal.key_kernel import take_rows
@@ -89,16 +93,16 @@ class Contributions:
 
     def settle(self, codes: Codes) -> None:
         """The batch was accepted: count what was set aside of it. ``codes`` are those ``taken`` was given."""
-        if self._batch is not None:
-            self.set_aside += int((codes >= 0).sum()) - int((self._batch[2] >= 0).sum())
-            self._batch = None
+        batch, self._batch = self._batch, None
+        if batch is not None:
+            self.set_aside += int((codes >= 0).sum()) - int((batch[2] >= 0).sum())
 
     def undo(self) -> None:
         """The batch was refused: nobody has had a row of it taken."""
         from dpfrugal.key_kernel import return_rows
 
-        if self._batch is not None:
-            known, who, kept = self._batch
+        batch, self._batch = self._batch, None  # first: rows that an interrupt lets be returned twice would be too many
+        if batch is not None:
+            known, who, kept = batch
             return_rows(who, kept, self._tallies, self._keys)
             self.people.forget(known)
-            self._batch = None

@@ -184,6 +184,8 @@ class KeyedDPFrugal1U(Guarded):
                 lengths = f"there are {batch.size:,} keys and {len(values):,} values"
                 raise ItemError(f"keys and values must be of the same length; {lengths}.")
             people = self._people(person)
+            if people is not None:
+                people.begin()
             codes = np.empty(0, dtype=np.int32)
             try:
                 if people is None:
