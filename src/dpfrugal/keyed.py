@@ -246,10 +246,12 @@ class KeyedDPFrugal1U(Guarded):
         """
         with self._alone():
             if self._last is None or self._state.released_at < self.items:
-                self._last = self._fresh_release(progress)
+                table, state = self._fresh_release(progress)
+                # Re-anchor: no interrupt can come between these stores.
+                self._last, self._state = table, state
             return self._last
 
-    def _fresh_release(self, progress: Progress | None) -> Any:
+    def _fresh_release(self, progress: Progress | None) -> tuple[Any, KeyedState]:
         """Theorem 10 rests on this: noise for every public key, whether or not it has had rows, then re-anchor."""
         import pyarrow as pa
 
@@ -268,9 +270,7 @@ class KeyedDPFrugal1U(Guarded):
             max_keys_per_person=self._max_keys_per_person,
             items=self.items,
         )
-        table = table_of(keys, self.quantiles, values, np.ldexp(alpha, exponents), claim.metadata())
-        self._state = state  # re-anchor
-        return table
+        return table_of(keys, self.quantiles, values, np.ldexp(alpha, exponents), claim.metadata()), state
 
     def _contents(self) -> Contents:
         from dpfrugal.keyed_checkpoint import contents_of

@@ -51,10 +51,11 @@ def key_frame(df: Any, by: str, keys: Any) -> Any:
 
 
 def coded(df: Any, column: str, by: str, keys: Any, order_by: str | None, person: str | None) -> Any:
-    """Rows of code, item, row and, where asked for, order and person."""
+    """Rows of code, item, row and, where asked for, order, person and the key's name as a hash."""
     number, _ = item(df, column)
     extra = [] if order_by is None else [reference(field(df, order_by).name).alias("order")]
-    extra += [] if person is None else [reference(field(df, person).name).alias("person")]
+    if person is not None:  # a key's own hash: its code depends on which other keys there are
+        extra += [reference(field(df, person).name).alias("person"), F.xxhash64(reference(by)).alias("name")]
     rows = df.select(
         reference(by).alias("key"), number.alias("item"), F.monotonically_increasing_id().alias("row"), *extra
     )
@@ -74,9 +75,11 @@ def bounded(rows: Any, max_items: int, max_keys: int | None, salt: int) -> Any:
     else:
         each = Window.partitionBy("person", "code").orderBy(F.xxhash64("row", chance))
         spare = F.row_number().over(each) > max_items
-        spare |= F.dense_rank().over(own.orderBy(F.xxhash64("code", "person", chance), "code")) > max_keys
+        spare |= F.dense_rank().over(own.orderBy(F.xxhash64("name", "person", chance), "code")) > max_keys
     code = F.when(counted & spare, F.lit(SET_ASIDE)).otherwise(F.col("code"))
-    return rows.withColumn("code", F.when(F.col("person").isNull(), F.lit(NO_PERSON)).otherwise(code)).drop("person")
+    return rows.withColumn("code", F.when(F.col("person").isNull(), F.lit(NO_PERSON)).otherwise(code)).drop(
+        "person", "name"
+    )
 
 
 def gathered(rows: Any, state: Any, partitions: int) -> Any:
@@ -103,7 +106,7 @@ def in_order(rows: Any, state: Any, partitions: int) -> Any:
         )
         rows = rows.unionByName(before)
     where = F.when(F.col("code") >= 0, F.col("code").cast("bigint")).otherwise(F.col("row"))
-    return rows.repartition(partitions, where).sortWithinPartitions("order").drop("order")
+    return rows.repartition(partitions, where).sortWithinPartitions("order", "row").drop("order")
 
 
 def partitions_for(df: Any, partitions: int | None) -> int:
