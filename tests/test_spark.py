@@ -148,12 +148,26 @@ def test_quantiles_by_equal_the_plain_walk(spark: Any, without_noise: list[int])
 def test_a_person_has_no_more_rows_than_agreed(spark: Any) -> None:
     from dpfrugal.engines.spark_keys import bounded
 
-    rows = spark.range(600).selectExpr("cast(id % 4 - 1 as int) AS code", "id AS row", "id % 3 AS person")
+    columns = ("cast(id % 4 - 1 as int) AS code", "id AS row", "id % 3 AS person", "id % 4 AS name")
+    rows = spark.range(600).selectExpr(*columns)
     once = bounded(rows, 5, None, 7).where("code >= 0").count()
     assert once == 15
     kept = bounded(rows.withColumn("whose", rows.person), 2, 2, 7).where("code >= 0").groupBy("whose", "code").count()
     assert sorted(row["count"] for row in kept.collect()) == [2] * 6
     assert bounded(rows, 5, None, 7).count() == 600
+
+
+def test_which_keys_of_a_person_count_does_not_depend_on_other_keys(spark: Any) -> None:
+    """A key that another person brings changes codes; the keys that were chosen for this one must stay."""
+    from dpfrugal.engines.spark_keys import bounded
+
+    def chosen(code: str) -> set[int]:
+        columns = (f"cast({code} as int) AS code", "id AS row", "1 AS person", "id % 20 AS name", "id % 20 AS shown")
+        kept = bounded(spark.range(200).selectExpr(*columns), 2, 3, 7).where("code >= 0").select("shown").distinct()
+        return {row.shown for row in kept.collect()}
+
+    assert len(chosen("id % 20")) == 3
+    assert chosen("id % 20") == chosen("id % 20 + 1") == chosen("19 - id % 20")
 
 
 def test_discovered_keys(spark: Any) -> None:
