@@ -46,7 +46,7 @@ def noise_variance(guarantee: Guarantee, sensitivity: Sensitivity) -> float:
         return scale**2
     if scale < 1e-3:  # the noise is 0 all but always
         return 0.0
-    return 0.5 / math.sinh(0.5 / scale) ** 2
+    return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
 
 
 class LocateRefine:

@@ -61,7 +61,8 @@ class Refine:
         """What the present segment counts: below the estimate, around it, or the window's roundest number too."""
         if self.settled and self.rounds % 4:
             return "centre"
-        return "number" if self.settled and self.rounds % 8 == 4 and roundest(*self.window) is not None else "window"
+        looking = self.rounds == 0 or (self.settled and self.rounds % 8 == 4)
+        return "number" if looking and roundest(*self.window) is not None else "window"
 
     def edges(self) -> list[float]:
         """The edges wanted for the next segment."""
@@ -91,13 +92,14 @@ class Refine:
         residual = 0.0
         if self.density:
             expected = self.density * (self.estimate - centre)
-            residual = (gap - expected) / math.hypot(error, self.evidence.error)
+            misfit = self.density * self._coarsest / 2  # of a straight line, where only some numbers occur
+            residual = (gap - expected) / math.hypot(error, self.evidence.error, misfit)
         if counted == "centre":
             if abs(residual) > LOST:
                 self.settled = False
                 return
         elif not self._measure(cdf, centre):
-            if self.lost:
+            if self.lost and self.atoms[1]:  # before any look at round numbers, ties may be the reason
                 agreement.contradicted()
             return
         agreement.note(residual)
@@ -218,7 +220,7 @@ class Refine:
         reach = certainty * unsure * self.evidence.error
         below, above = self._side_densities()
         low, high = self.estimate - reach / below, self.estimate + reach / above
-        if self.valley:
+        if self.valley or (self.emptiness and not self.settled):
             low, high = min(low, self.window[0]), max(high, self.window[1])
         if self.grain:
             return multiple_of(self.grain, low), multiple_of(self.grain, high)
@@ -234,7 +236,7 @@ class Refine:
         at, per_unit, noise = self.atoms
         if not per_unit:
             return self.window[1] - self.window[0]
-        return max(0.0, 1.5 * at + math.sqrt(max(at, 0.0) + noise)) / per_unit
+        return max(0.0, 2 * at + math.sqrt(max(at, 0.0) + noise)) / per_unit
 
     def _side_densities(self) -> tuple[float, float]:
         """The density for each end of an interval: that of its side, if the window is clearly emptier there."""

@@ -39,7 +39,8 @@ def declared_keys(path: Path, by: str | None, kind: Any) -> Any:
     from dpfrugal.tables import head_of
 
     if not path.is_file():
-        raise TableError(f"{path}: there is no such file of keys.")
+        what = "this is a folder, not a file of keys" if path.is_dir() else "there is no such file of keys"
+        raise TableError(f"{path}: {what}.")
     head = attempt(lambda: head_of(path), TableError(f"{path}: the file cannot be read."))
     if head.startswith(PARQUET):
         return _column_of_keys(path, by, "parquet")
@@ -231,7 +232,7 @@ def explain(estimator: "KeyedDPFrugal1U", release: Any, start: float, decimals: 
     keys = len(estimator.keys)
     notes.print(
         f"{claim['total']} per {claim['unit']} (replace-one), {counted(estimator.items, 'item')}, "
-        f"{counted(keys, 'key')}; α is at 95%"
+        f"{counted(keys, 'key')}; α: by this release's noise, 95%"
     )
     if estimator.discover_keys is not None:
         notes.print(

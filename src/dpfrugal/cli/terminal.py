@@ -1,5 +1,6 @@
 """What a person sees on standard error: notes and progress. Standard output carries numbers only."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
@@ -112,7 +113,14 @@ def explain(release: Release, start: float) -> None:
 def doubts(release: Release, start: float) -> list[str]:
     """Why the numbers may mislead. From public values only: what was released, the start, the number of items."""
     if isinstance(release, SegmentRelease):
-        return [] if release.stable else ["segments of the stream disagree: it is sorted, or drifts. Shuffle the rows."]
+        said = [] if release.stable else ["segments of the stream disagree: it is sorted, or drifts. Shuffle the rows."]
+        pairs = zip(release.quantiles, release.intervals(), strict=True)
+        if unknown := [f"{q:g}" for q, ends in pairs if all(map(math.isinf, ends))]:
+            said.append(
+                f"so few items under this guarantee say nothing yet about q={', '.join(unknown)}: a number that is "
+                "shown is a guess. More items, or a weaker guarantee."
+            )
+        return said
     if not isinstance(release, WalkRelease):
         return []
     if release.alpha(SHOWN_BETA) * release.grid.scale > release.items / 10:
