@@ -11,7 +11,8 @@ The items go by in blocks of 64. Three facts make it fast:
   its ``bottom`` on, so the step leads to m + 1 - [top <= m] - [bottom <= m]. A later item's edge e is met through
   the step before it exactly if e - [e <= top] + [e >= bottom] is met in its place. So four steps lead to m + 4 -
   (how many of eight edges lie at or below m), and eight edges are eight bytes of one word: a subtraction and a
-  count of bits. After g groups of four, c edges have been crossed and m is 4g - c.
+  count of bits. After g groups of four, c edges have been crossed and m is 4g - c. ``party`` does so for four
+  estimates at once.
 
 ``scale`` is None for integers that already are grid points, and 10.0**decimals for floats, whose grid points are
 exact as floats while every estimate stays within ±2^53. The estimates must lie within 2^30 of each other, and the
@@ -28,13 +29,11 @@ from numba import njit
 from dpfrugal.bits import lowest, ones, sides
 from dpfrugal.coins import BLOCK, COIN_BITS, COINS, GAMMA, HALF, MIX_1, MIX_2
 from dpfrugal.compiler import cached
+from dpfrugal.party import GROUP, GROUPS, NOT_A_NUMBER, PARTY, walk_together
 
-GROUP: Final = 4
-GROUPS: Final = BLOCK // GROUP
 EDGES: Final = 2 * GROUP
 # Points are clipped here, beyond any estimate's reach; their distances to estimates then fit 16 bits.
 FARTHEST: Final = 2**14 - 1
-NOT_A_NUMBER: Final = -(2**15)
 # So many blocks are seen from the same base, and in the same way: few or many near items.
 LEG: Final = 128
 # With more near items than this, counting edges is faster.
@@ -250,11 +249,11 @@ def walk(items: Any, scale: Any, estimates: Any, up_from: Any, down_from: Any, k
     edge_bytes = room.reshape(quantiles, EDGES * GROUPS)
     edge_words = room.view(np.uint64).reshape(quantiles, GROUPS)
     walking, meeting = np.zeros(quantiles, np.bool_), np.zeros(quantiles, np.bool_)
-    walkers = np.empty(quantiles, np.int64)
+    walkers = np.zeros(quantiles + PARTY, np.int64)
     first = head
     while first + BLOCK <= size:
         base, shift = outlook(estimates, reaches)
-        walking[:], meeting[:] = False, False
+        walking[:], meeting[:], singly = False, False, True
         stop = first + min(LEG, (size - first) // BLOCK) * BLOCK
         block_coins(key, position + first, coins[0], upper_coins[0])
         next_nans = block_points(items[first : first + BLOCK], scale, base, shift, points[0])
@@ -289,19 +288,28 @@ def walk(items: Any, scale: Any, estimates: Any, up_from: Any, down_from: Any, k
                             )
                         estimates[k] += np.int64(ones(up)) - np.int64(ones(down))
                         continue
-                mark = np.int16(estimates[k] - base)
-                if shift > 0:  # Too coarse to count edges by.
-                    block_points(items[first : first + BLOCK], scale, estimates[k], 0, own_points)
-                    by_turn(own_points, coins[now], points_by_turn, coins_by_turn)
-                    mark = np.int16(0)
-                elif walked == 0:
-                    by_turn(points[now], coins[now], points_by_turn, coins_by_turn)
-                block_edges(points_by_turn, coins_by_turn, scale, mark, up_from[k], down_from[k], edge_bytes[walked])
+                if singly:
+                    mark = np.int16(estimates[k] - base)
+                    if shift > 0:  # Too coarse to count edges by.
+                        block_points(items[first : first + BLOCK], scale, estimates[k], 0, own_points)
+                        by_turn(own_points, coins[now], points_by_turn, coins_by_turn)
+                        mark = np.int16(0)
+                    elif walked == 0:
+                        by_turn(points[now], coins[now], points_by_turn, coins_by_turn)
+                    edges_of = edge_bytes[walked]
+                    block_edges(points_by_turn, coins_by_turn, scale, mark, up_from[k], down_from[k], edges_of)
                 walkers[walked] = k
                 walked += 1
             # Only now, one after the other: the processor overlaps these chains, but not across the loops above.
-            for i in range(walked):
-                estimates[walkers[i]] += BLOCK - crossed(edge_words[i])
+            if singly:
+                for i in range(walked):
+                    estimates[walkers[i]] += BLOCK - crossed(edge_words[i])
+            else:
+                walkers[walked : walked + PARTY - 1] = walkers[walked - 1]  # to complete the last party
+                for i in range(0, walked, PARTY):
+                    party = walkers[i : i + PARTY]
+                    walk_together(points[now], coins[now], scale, base, estimates, up_from, down_from, party)
+            singly = shift > 0 or walked < 3
             nans += block_nans
             first, now = after, 1 - now
     return nans + walk_singly(items[first:], None, scale, estimates, up_from, down_from, key, position + first)
