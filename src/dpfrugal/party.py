@@ -34,10 +34,10 @@ def walk_together(
 ) -> None:
     """Move the estimates of a party past a block whose points are seen from the base. Some may be named twice."""
     for k in {int(k) for k in party}:
-        here = int(estimates[k] - base)
+        here, least_up, least_down = int(estimates[k] - base), int(up_from[k]), int(down_from[k])
         for point, coin in zip(points.tolist(), coins.tolist(), strict=True):
             if point != NOT_A_NUMBER:
-                here += (point > here and coin >= up_from[k]) - (point < here and coin >= down_from[k])
+                here += (point > here and coin >= least_up) - (point < here and coin >= least_down)
         estimates[k] = base + here
 
 
