@@ -9,12 +9,11 @@ Worked number: one median of ``DPFrugal1U`` at ρ = 0.1 has a budget of 1 and on
 Gaussian noise of scale 4.472. That is ε = 2.009 at δ = 1e-6; all that is known of ρ = 0.1 is ε = 2.135.
 """
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
+from dpfrugal.guarantees import ZCDP, Guarantee, PureDP, Sensitivity
 
 MOST_BUDGET: Final = 8  # beyond it what a person could do takes too long to work out
 LARGEST_SCALE: Final = 1e4
@@ -77,9 +76,7 @@ class Exposure:
         return not isinstance(guarantee, PureDP) and stated is not None and self.size >= stated * HAIR
 
 
-def exposed(
-    guarantee: Guarantee, budget: int, moves: Iterable[tuple[int, Sensitivity, int, int]]
-) -> Exposure | None:
+def exposed(guarantee: Guarantee, budget: int, moves: Iterable[tuple[int, Sensitivity, int, int]]) -> Exposure | None:
     """The exposure to noise for some sensitivities: (cost, sensitivity, shift, copies) of each move.
 
     The scale is the one that ``noise.measurement`` takes. None where a ledger goes by the guarantee alone: many items

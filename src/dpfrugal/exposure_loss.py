@@ -32,6 +32,7 @@ FARTHEST: Final = 13  # in σ: beyond lies less than 1e-36
 # Of δ, what all tails that are cut off may come to, about; and the chance of very small losses that are made larger.
 CUT: Final = 1e-6
 LOWEST: Final = 1e-12
+TINY: Final = 1e-36  # the same for one spend, whatever δ
 # What the chances of each spend are raised by: it covers the rounding of all arithmetic on them.
 SAFETY: Final = 1 + 1e-9
 HAIR: Final = 1e-11
@@ -85,34 +86,27 @@ def of_exposure(exposure: Exposure) -> Losses:
     With a budget of u left the most is that of some move and of what the rest of the budget may tell after it. Which
     move that is may differ from ε to ε.
     """
-    told = [_repeated_move(exposure.noise, move) for move in exposure.moves]
+    told = [_moved(exposure.noise, move, move.copies) for move in exposure.moves]
     if exposure.budget > 1:
         widths = [one.chances.size * one.unit for one in told]
-        reach = max(
-            width * exposure.budget / move.cost for width, move in zip(widths, exposure.moves, strict=True)
-        )
+        reach = max(width * exposure.budget / move.cost for width, move in zip(widths, exposure.moves, strict=True))
         unit = _divided(max(one.unit for one in told), reach / MOST_POINTS)
         told = [on_lattice(one, unit) for one in told]
         most = [Losses(unit, 0.0, np.ones(1), 0.0)]
         for budget in range(1, exposure.budget + 1):
             ways = zip(told, exposure.moves, strict=True)
-            most.append(
-                worst([_added(one, most[budget - move.cost]) for one, move in ways if move.cost <= budget])
-            )
+            most.append(worst([_added(one, most[budget - move.cost]) for one, move in ways if move.cost <= budget]))
         told = most[-1:]
     return Losses(told[0].unit, told[0].first, told[0].chances * SAFETY, told[0].infinite * SAFETY)
 
 
-def _repeated_move(noise: str, move: Move) -> Losses:
-    one = _gaussian(move.scale, move.shift) if noise == "gaussian" else _laplace(move.scale, move.shift)
-    one, result = _fitted(one, MOST_POINTS), None
-    for bit in f"{move.copies:b}":
-        if result is not None:
-            result = together(result, result, 0.0, MOST_POINTS)
-        if bit == "1":
-            result = one if result is None else together(result, one, 0.0, MOST_POINTS)
-    assert result is not None
-    return result
+def _moved(noise: str, move: Move, copies: int) -> Losses:
+    if copies == 1:
+        one = _gaussian(move.scale, move.shift) if noise == "gaussian" else _laplace(move.scale, move.shift)
+        return _fitted(one, MOST_POINTS)
+    half = _moved(noise, move, copies // 2)
+    even = together(half, half, TINY, MOST_POINTS, TINY)
+    return together(even, _moved(noise, move, 1), TINY, MOST_POINTS, TINY) if copies % 2 else even
 
 
 def _gaussian(sigma: float, shift: int) -> Losses:
@@ -131,14 +125,14 @@ def _laplace(scale: float, shift: int) -> Losses:
     return Losses(2 / scale, -shift / 2, chances, 0.0)
 
 
-def together(one: Losses, other: Losses, least: float, points: int) -> Losses:
+def together(one: Losses, other: Losses, least: float, points: int, lowest: float = LOWEST) -> Losses:
     """The losses of both, on a lattice of about so many points; tails below ``least`` count as infinite."""
     if one.unit != other.unit:
         coarser = max(one, other, key=lambda losses: losses.unit)
         width = one.chances.size * one.unit + other.chances.size * other.unit
         unit = _divided(coarser.unit, width / points)
         one, other = on_lattice(one, unit), on_lattice(other, unit)
-    return _fitted(_trimmed(_added(one, other), least), points)
+    return _fitted(_trimmed(_added(one, other), least, lowest), points)
 
 
 def _divided(unit: float, wanted: float) -> float:
@@ -151,14 +145,12 @@ def _added(one: Losses, other: Losses) -> Losses:
     return Losses(one.unit, one.first + other.first, chances, one.infinite + other.infinite)
 
 
-def _trimmed(losses: Losses, least: float) -> Losses:
+def _trimmed(losses: Losses, least: float, lowest: float) -> Losses:
     """Without the largest losses, which count as infinite, and the smallest, which are made a little larger."""
     chances = losses.chances
-    if least == 0:
-        return losses
     last = chances.size - int(np.searchsorted(np.cumsum(chances[::-1]), least, side="right"))
-    begin = int(np.searchsorted(np.cumsum(chances), LOWEST, side="right"))
-    if not begin < last:
+    begin = int(np.searchsorted(np.cumsum(chances), lowest, side="right"))
+    if begin >= last:
         return losses
     kept = chances[begin:last].copy()
     kept[0] += chances[:begin].sum()
@@ -178,11 +170,13 @@ def on_lattice(losses: Losses, unit: float) -> Losses:
     """
     places = (np.arange(losses.chances.size) + losses.first) * (losses.unit / unit)
     below = np.floor(places)
-    high = losses.chances * (np.expm1((below - places) * unit) / math.expm1(-unit))
+    high = losses.chances * np.minimum(np.expm1((below - places) * unit) / math.expm1(-unit), 1.0)
     first = int(below[0])
     at = (below - first).astype(np.int64)
     size = int(at[-1]) + 2
-    chances = np.bincount(at, losses.chances - high, size) + np.bincount(at + 1, high, size)
+    chances = np.zeros(size)
+    chances += np.bincount(at, losses.chances - high, size)
+    chances += np.bincount(at + 1, high, size)
     return Losses(unit, float(first), chances, losses.infinite)
 
 
@@ -201,7 +195,7 @@ def worst(several: list[Losses]) -> Losses:
         begin = int(one.first - first)
         row[begin : begin + one.chances.size] = one.chances
     infinite = np.array([one.infinite for one in several])
-    excess = _excess(chances, (np.arange(size) + first) * unit, unit, infinite)
+    excess = _excess(chances, (np.arange(size, dtype=np.float64) + first) * unit, unit, infinite)
     largest = np.argmax(excess * (1 - 1e-12 * np.arange(len(several)))[:, np.newaxis], axis=0)
     bends = chances[largest, np.arange(size)]
     place = np.flatnonzero(np.diff(largest))
