@@ -45,7 +45,7 @@ def composed(kinds: Sequence[Kind], delta: float) -> Losses | None:
     groups = tuple(Counter(kinds).items())  # in their order: what was composed before is known
     if not groups or len(kinds) > MOST_PAIRS or len(groups) > MOST_KINDS or any(map(_excessive, set(kinds))):
         return None
-    least = 10.0 ** math.floor(math.log10(CUT * delta / len(kinds)))
+    least = 10.0 ** math.floor(math.log10(max(CUT * delta / len(kinds), 1e-300)))  # few values: caches serve again
     return _composed(groups, least, MOST_POINTS if len(groups) <= MANY else FEW_POINTS)
 
 
@@ -55,7 +55,7 @@ def _excessive(kind: Kind) -> bool:
     return (kind.size if isinstance(kind, Exposure) else kind[0]) > LARGEST_EPSILON
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=512)
 def _composed(groups: tuple[tuple[Kind, int], ...], least: float, points: int) -> Losses:
     if len(groups) == 1:
         return _repeated(*groups[0], least, points)
