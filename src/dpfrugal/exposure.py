@@ -6,7 +6,7 @@ moves are made, and when, may depend on all that was released before. What such 
 docs/proofs.md, Theorem 14.
 
 Worked number: one median of ``DPFrugal1U`` at ρ = 0.1 has a budget of 1 and one move: one integer, by at most 2, under
-Gaussian noise of scale 4.472. That is ε = 2.009 at δ = 1e-6; all that is known of ρ = 0.1 is ε = 2.135.
+Gaussian noise of scale 4.472. That is ε = 1.991 at δ = 1e-6; of ρ = 0.1 no more is known than ε = 2.142.
 """
 
 from collections.abc import Iterable

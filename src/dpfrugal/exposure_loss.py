@@ -7,7 +7,8 @@ the square of the step only ("connect the dots", Doroshenko, Ghazi, Kamath, Kuma
 Steps grow as losses are composed (Ghazi, Kamath, Kumar, Manurangsi, arXiv:2207.04381v1). All terms are positive, so a
 small δ keeps its digits; tails that are cut off count as infinite.
 
-Worked number: ten medians of ``DPFrugal1U`` at ρ = 0.1 are ε = 7.29 at δ = 1e-6; by the sum of their ρ, 7.77.
+Worked number: ten medians of ``DPFrugal1U`` at ρ = 0.1 are ε = 7.285 at δ = 1e-6; by the sum of their ρ, 7.766. A
+thousand equal spends take 20 ms; rounding costs less than a part in 5000 of ε.
 """
 
 import math

@@ -51,6 +51,14 @@ def noise_variance(guarantee: Guarantee, sensitivity: Sensitivity) -> float:
     return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
 
 
+def segment_exposure(guarantee: Guarantee, histogram: Sensitivity, number: Sensitivity) -> Exposure | None:
+    """What one person can move: an item leaves a bin and comes to another, or moves one number by 1 (Theorem 8)."""
+    most = number.l1
+    bins = ((items, histogram, items, 1) for items in range(1, most + 1))
+    numbers = ((2 * items, number, items, 1) for items in range(1, most + 1))
+    return exposed(guarantee, 2 * most, itertools.chain(bins, numbers))
+
+
 class LocateRefine:
     """A state machine: ``edges`` and ``segment_length`` out, ``absorb(counts)`` in, ``estimates`` at any time."""
 
@@ -205,11 +213,8 @@ class LocateRefine:
 
     @property
     def exposure(self) -> Exposure | None:
-        """What one person can move: an item leaves a bin and comes to another, or moves one number by 1 (Theorem 8)."""
-        most = self._histogram.l1 // 2
-        bins = ((items, self._histogram, items, 1) for items in range(1, most + 1))
-        number = ((2 * items, self._number, items, 1) for items in range(1, most + 1))
-        return exposed(self._guarantee, 2 * most, itertools.chain(bins, number))
+        """What one person can move in all segments together, and the noise on it."""
+        return segment_exposure(self._guarantee, *self.sensitivities)
 
     @property
     def estimates(self) -> tuple[float, ...]:
