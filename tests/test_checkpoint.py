@@ -241,7 +241,7 @@ def test_the_file_is_private_whole_and_says_what_it_is(folder: Path, monkeypatch
     os.umask(os.umask(0))  # whatever the mask is
     walk.save(path)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert path.read_bytes().startswith(b"dpfrugal checkpoint 1: RAW PRIVATE STATE, not for publication\n")
+    assert path.read_bytes().startswith(b"dpfrugal checkpoint 2: RAW PRIVATE STATE, not for publication\n")
     before = path.read_bytes()
     walk.update_many(np.arange(100.0))
     for failing in ("fsync", "replace"):
@@ -272,7 +272,7 @@ def test_every_flipped_byte_and_every_cut_is_noticed(folder: Path) -> None:
                 dpf.Frugal1U.load(copy)
 
 
-def sealed(header: bytes, rest: bytes = b"", version: int = 1) -> bytes:
+def sealed(header: bytes, rest: bytes = b"", version: int = 2) -> bytes:
     body = checkpoint.TITLE % version + len(header).to_bytes(8, "little") + header + rest
     return body + hashlib.sha256(body).digest()
 
@@ -282,8 +282,8 @@ def test_files_that_are_not_this_checkpoint(folder: Path, ledger: dpf.Ledger) ->
     dpf.Frugal1U(0.5).save(path)
     with pytest.raises(dpf.CheckpointError, match="of Frugal1U, not of DPFrugal1U"):
         dpf.DPFrugal1U.load(path, ledger=ledger)
-    path.write_bytes(path.read_bytes().replace(b"checkpoint 1:", b"checkpoint 2:"))
-    with pytest.raises(dpf.CheckpointError, match="version 2"):
+    path.write_bytes(path.read_bytes().replace(b"checkpoint 2:", b"checkpoint 3:"))
+    with pytest.raises(dpf.CheckpointError, match="version 3"):
         dpf.Frugal1U.load(path)
     path.write_text("these are notes\n")
     with pytest.raises(dpf.CheckpointError, match="not a checkpoint"):

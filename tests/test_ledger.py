@@ -238,10 +238,10 @@ def test_files_that_are_no_ledger(tmp_path: Path) -> None:
 
 def test_another_version_is_refused(path: Path, ledger: dpf.Ledger) -> None:
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 2")
-    with pytest.raises(dpf.LedgerError, match="version 2"):
+        connection.execute("PRAGMA user_version = 1")
+    with pytest.raises(dpf.LedgerError, match="version 1"):
         dpf.Ledger(path)
-    with pytest.raises(dpf.LedgerError, match="version 2"):
+    with pytest.raises(dpf.LedgerError, match="version 1"):
         ledger.spend("clicks", ONE)
 
 

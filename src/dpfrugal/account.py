@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from dpfrugal.errors import DPFrugalError, LedgerError, ParameterError, ParameterTypeError, ReplayError
+from dpfrugal.exposure import Exposure
 from dpfrugal.guarantees import ApproxDP, Guarantee, Sensitivity
 from dpfrugal.ledger import STALE, Ledger
 from dpfrugal.ledger_rows import Spend, spend_of
-from dpfrugal.records import guarantee_of, integer_of, of_guarantee
+from dpfrugal.records import exposure_of, guarantee_of, integer_of, of_exposure, of_guarantee
 
 
 def concentrated(guarantee: Guarantee, *sensitivities: Sensitivity) -> float | None:
@@ -46,8 +47,12 @@ class Account:
         *sensitivities: Sensitivity,
         by: str,
         max_items_per_person: int = 1,
+        exposure: Exposure | None = None,
     ) -> "Account":
-        """The account of a new estimator, refused if the dataset's total would not cover it now."""
+        """The account of a new estimator, refused if the dataset's total would not cover it now.
+
+        ``exposure`` is what one person can move in its transcripts, and the noise on it, where that is known.
+        """
         if ledger is None:
             if dataset is not None:
                 raise ParameterError("dataset is the name of a dataset in a ledger: give ledger= too.")
@@ -57,8 +62,9 @@ class Account:
         if dataset is None:
             raise ParameterError("ledger needs the name of the dataset that is spent on: give dataset= too.")
         rho = concentrated(guarantee, *sensitivities)
-        ledger.check(dataset, guarantee, by=by, rho=rho, max_items_per_person=max_items_per_person)
-        return cls(ledger, spend_of(dataset, guarantee, by, rho, max_items_per_person))
+        spend = spend_of(dataset, guarantee, by, rho, max_items_per_person, exposure)
+        ledger.check(spend)
+        return cls(ledger, spend)
 
     @property
     def dataset(self) -> str | None:
@@ -110,6 +116,7 @@ class Account:
                 "guarantee": of_guarantee(spend.guarantee),
                 "by": spend.by,
                 "rho": spend.rho,
+                "exposure": of_exposure(spend.exposure),
                 "max_items_per_person": spend.max_items_per_person,
             },
         }
@@ -121,7 +128,7 @@ class Account:
         if spend is not None:
             spend = spend_of(
                 *(spend["dataset"], guarantee_of(spend["guarantee"]), spend["by"], spend["rho"]),
-                spend["max_items_per_person"],
+                *(spend["max_items_per_person"], exposure_of(spend["exposure"])),
             )
         if not (record["ledger"] is None or isinstance(record["ledger"], str)) or not isinstance(
             record["lineage"], str

@@ -1,21 +1,23 @@
 """What several guarantees on the same data add up to, by the tightest rule that is sound (docs/proofs.md, Theorem 12).
 
 Pure guarantees add their ε, zero-concentrated ones their ρ; an ε-DP transcript is ε·tanh(ε/2)-zCDP. As (ε, δ), three
-rules are tried and the best is named: ``sum`` adds ε and δ; ``zcdp`` adds ρ and converts once; ``pld`` composes the
-privacy losses of randomised response, which no ε-DP transcript exceeds, as Google's ``dp-accounting`` does.
+rules are tried and the best is named: ``sum`` adds ε and δ; ``zcdp`` adds ρ and converts once; ``pld`` composes
+privacy losses, as Google's ``dp-accounting`` does: those of the noise, where an estimator has recorded it, else those
+of randomised response, which no (ε, δ)-DP transcript exceeds.
 
 Worked number: fifty releases at ε = 0.1 are ε = 5 by their sum, and at δ = 1e-6 ε = 3.54 by zCDP and ε = 3.17 by their
-privacy losses.
+privacy losses. Ten medians at ρ = 0.1 are ε = 7.77 by zCDP, and 7.29 by the losses of their noise.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
-from dpfrugal import privacy_loss
+from dpfrugal import exposure_loss, privacy_loss
 from dpfrugal.errors import ParameterError
+from dpfrugal.exposure import Exposure
 from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, _epsilon_of_zcdp, probability
 
 # What computed bounds are raised by, to cover the rounding of their arithmetic.
@@ -26,10 +28,11 @@ PARTS: Final = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 @dataclass(frozen=True)
 class Claim:
-    """A guarantee that was spent, and the ρ of zCDP that the same transcript has, where that is known."""
+    """A guarantee that was spent; where they are known, the ρ of zCDP and the noise that the same transcript has."""
 
     guarantee: Guarantee
     rho: float | None = None
+    exposure: Exposure | None = None
 
     @property
     def concentrated(self) -> float | None:
@@ -73,25 +76,39 @@ def composed(claims: Sequence[Claim], delta: float) -> Spent:
     delta = probability("delta", delta)
     if not claims:
         return Spent(0.0, delta, "sum")
-    gaussian = [claim for claim in claims if isinstance(claim.guarantee, ZCDP)]
-    others = [claim for claim in claims if not isinstance(claim.guarantee, ZCDP)]
-    with_rho = [claim for claim in claims if claim.concentrated is not None]
-    bare = [claim for claim in claims if claim.concentrated is None]
-    noisy = [claim for claim in claims if claim.concentrated is not None and not isinstance(claim.guarantee, PureDP)]
-    pure = [claim for claim in claims if isinstance(claim.guarantee, PureDP)]
-    found = [
-        (_summed(others, gaussian, delta), "zcdp" if gaussian else "sum"),
-        (_summed(bare, with_rho, delta), "zcdp"),
-        (_summed([*bare, *pure], noisy, delta), "zcdp"),
-        (_lost(others, gaussian, delta), "pld"),
-        (_lost([*bare, *pure], noisy, delta), "pld"),
-    ]
+    known = [claim for claim in claims if claim.exposure is not None]
+    unknown = [claim for claim in claims if claim.exposure is None]
+    found = _ways([*unknown, *(replace(claim, exposure=None) for claim in known)], [], delta)
+    if known:
+        found += _ways(unknown, known, delta)
     epsilon, rule = min(found, key=lambda pair: pair[0])
     if math.isinf(epsilon):
         raise ParameterError(
             f"delta={delta:g} is too small to state the total at: the δ of what was spent add up to more."
         )
     return Spent(epsilon, delta, rule)
+
+
+def _ways(claims: Sequence[Claim], known: Sequence[Claim], delta: float) -> list[tuple[float, str]]:
+    """The ε of the ways to divide claims among the rules, those whose noise is known among privacy losses."""
+    gaussian = [claim for claim in claims if isinstance(claim.guarantee, ZCDP)]
+    others = [claim for claim in claims if not isinstance(claim.guarantee, ZCDP)]
+    with_rho = [claim for claim in claims if claim.concentrated is not None]
+    bare = [claim for claim in claims if claim.concentrated is None]
+    noisy = [claim for claim in claims if claim.concentrated is not None and not isinstance(claim.guarantee, PureDP)]
+    pure = [claim for claim in claims if isinstance(claim.guarantee, PureDP)]
+    ways = [
+        (_lost([*known, *others], gaussian, delta), "pld"),
+        (_lost([*known, *bare, *pure], noisy, delta), "pld"),
+    ]
+    if known:
+        return ways
+    return [
+        (_summed(others, gaussian, delta), "zcdp" if gaussian else "sum"),
+        (_summed(bare, with_rho, delta), "zcdp"),
+        (_summed([*bare, *pure], noisy, delta), "zcdp"),
+        *ways,
+    ]
 
 
 def fits(total: Guarantee, claims: Sequence[Claim], *, adaptive: bool = False) -> str | None:
@@ -184,11 +201,9 @@ def _summed(plain: Sequence[Claim], concentrated: Sequence[Claim], delta: float)
 
 
 def _lost(plain: Sequence[Claim], concentrated: Sequence[Claim], delta: float) -> float:
-    """The same, with privacy losses composed instead of added."""
-    pairs = [(_epsilon(claim), _delta(claim)) for claim in plain]
-    if not pairs or len(pairs) > privacy_loss.MOST_PAIRS or max(pairs)[0] > privacy_loss.LARGEST_EPSILON:
+    """The same, with privacy losses composed instead of added: of known noise, or of whatever has the guarantee."""
+    if (losses := _losses(plain, delta)) is None:
         return math.inf
-    losses = privacy_loss.composed(pairs)
     if not concentrated:
         return losses.epsilon(delta) * ROUNDING
     rho = _rho(concentrated)
@@ -196,6 +211,16 @@ def _lost(plain: Sequence[Claim], concentrated: Sequence[Claim], delta: float) -
         (losses.epsilon(part * delta) + _epsilon_of_zcdp(rho, (1 - part) * delta * (1 - 1e-12))) * ROUNDING
         for part in PARTS
     )
+
+
+def _losses(claims: Sequence[Claim], delta: float) -> privacy_loss.Losses | None:
+    pairs = [(_epsilon(claim), _delta(claim)) for claim in claims if claim.exposure is None]
+    if not claims or len(claims) > privacy_loss.MOST_PAIRS:
+        return None
+    if max(pairs, default=(0.0, 0.0))[0] > privacy_loss.LARGEST_EPSILON:
+        return None
+    known = [claim.exposure for claim in claims if claim.exposure is not None]
+    return exposure_loss.composed([*known, *pairs], delta) if known else privacy_loss.composed(pairs)
 
 
 def _rho(claims: Sequence[Claim]) -> float:

@@ -1,6 +1,6 @@
 """The file of a checkpoint: raw private state, written whole or not at all, and read back exactly or not at all.
 
-    dpfrugal checkpoint 1: RAW PRIVATE STATE, not for publication⏎
+    dpfrugal checkpoint 2: RAW PRIVATE STATE, not for publication⏎
     length of the header, 8 bytes, little-endian
     the header, JSON: class, parameters, state, account, notes, and the name, type and shape of each array
     the arrays, one after the other, little-endian
@@ -29,7 +29,7 @@ from dpfrugal.errors import CheckpointError, CheckpointWarning, DPFrugalError
 from dpfrugal.records import integer_of, list_of
 from dpfrugal.version import __version__
 
-VERSION: Final = 1
+VERSION: Final = 2
 TITLE: Final = b"dpfrugal checkpoint %d: RAW PRIVATE STATE, not for publication\n"
 DTYPES: Final = ("|b1", "|u1", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
 SEAL: Final = 32

@@ -17,6 +17,7 @@ import numpy as np
 from dpfrugal import guard, noise, records
 from dpfrugal.account import Account
 from dpfrugal.checkpoint import Contents
+from dpfrugal.exposure import Exposure, exposed
 from dpfrugal.frugal import MOST_PENDING, Frugal1U, NanPolicy, admitted, points_of
 from dpfrugal.grid import LARGEST_ESTIMATE
 from dpfrugal.guarantees import Guarantee, Sensitivity, checked_guarantee, checked_max_items
@@ -30,6 +31,13 @@ def sensitivity_of(quantiles: int, max_items_per_person: int) -> Sensitivity:
     steps = 2 * max_items_per_person
     once = quantiles == 1 and max_items_per_person == 1  # several items may lie in several releases
     return Sensitivity(l1=steps * quantiles, l2_squared=steps**2 * quantiles, one_number=once)
+
+
+def exposure_of(guarantee: Guarantee, quantiles: int, max_items_per_person: int) -> Exposure | None:
+    """What one person can move: each item every estimate of its release by 2, whichever releases they lie in."""
+    sensitivity = sensitivity_of(quantiles, max_items_per_person)
+    moves = ((items, sensitivity, 2 * items, quantiles) for items in range(1, max_items_per_person + 1))
+    return exposed(guarantee, max_items_per_person, moves)
 
 
 class DPFrugal1U(Guarded):
@@ -75,6 +83,7 @@ class DPFrugal1U(Guarded):
                 *(ledger, dataset, guarantee, self._sensitivity),
                 by=type(self).__name__,
                 max_items_per_person=self._max_items_per_person,
+                exposure=exposure_of(guarantee, len(self.quantiles), self._max_items_per_person),
             )
         )
         self._last: WalkRelease | None = None

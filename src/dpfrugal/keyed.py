@@ -20,6 +20,7 @@ from dpfrugal.account import Account
 from dpfrugal.checkpoint import Contents
 from dpfrugal.contributions import Contributions
 from dpfrugal.errors import ItemError, ParameterError, ParameterTypeError, ReplayError
+from dpfrugal.exposure import Exposure, exposed
 from dpfrugal.frugal import NanPolicy, checked_nan_policy, quantiles_of
 from dpfrugal.grid import Grid
 from dpfrugal.guarantees import (
@@ -54,6 +55,16 @@ def keyed_sensitivity(quantiles: int, max_items_per_person: int, max_keys_per_pe
     keys = 1 if max_keys_per_person is None else max_keys_per_person
     steps = 2 * max_items_per_person
     return Sensitivity(l1=steps * keys * quantiles, l2_squared=steps**2 * keys * quantiles)
+
+
+def keyed_exposure(
+    guarantee: Guarantee, quantiles: int, max_items_per_person: int, max_keys_per_person: int | None
+) -> Exposure | None:
+    """What one person can move: a row that leaves a key or comes to one, its estimates by a step (Theorem 10)."""
+    sensitivity = keyed_sensitivity(quantiles, max_items_per_person, max_keys_per_person)
+    rows = 2 * max_items_per_person  # in one key, of both streams
+    moves = ((steps, sensitivity, steps, quantiles) for steps in range(1, rows + 1))
+    return exposed(guarantee, rows * (max_keys_per_person or 1), moves)
 
 
 class KeyedDPFrugal1U(Guarded):
@@ -135,6 +146,7 @@ class KeyedDPFrugal1U(Guarded):
                 by=type(self).__name__,
                 # So many items are covered wherever they lie: all in one key, or each in a key of its own.
                 max_items_per_person=min(bounds[0], bounds[1] or bounds[0]),
+                exposure=None if discover_keys else keyed_exposure(guarantee, len(path.quantiles), *bounds),
             )
         )
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from dpfrugal import accounting
 from dpfrugal import ledger_rows as rows
-from dpfrugal.accounting import Claim, Spent
+from dpfrugal.accounting import Spent
 from dpfrugal.errors import BudgetExceeded, LedgerError, ParameterError, ReplayError
 from dpfrugal.guarantees import Guarantee, checked_guarantee, checked_max_items
 from dpfrugal.ledger_file import LedgerFile
@@ -147,17 +147,8 @@ class Ledger:
         spend = spend_of(dataset, guarantee, by, rho, max_items_per_person)
         return self._write(lambda connection: self._add(connection, spend, os.urandom(16).hex(), ""))
 
-    def check(
-        self,
-        dataset: str,
-        guarantee: Guarantee,
-        *,
-        by: str = "by hand",
-        rho: float | None = None,
-        max_items_per_person: int = 1,
-    ) -> None:
-        """Raise what ``spend`` would raise now, and spend nothing."""
-        spend = spend_of(dataset, guarantee, by, rho, max_items_per_person)
+    def check(self, spend: Spend) -> None:
+        """Raise what spending it would raise now, and spend nothing."""
         self._read(lambda connection: self._fitting(self._promised(connection, spend.dataset), spend))
 
     def advance(self, spend: Spend, lineage: str, holder: str) -> int:
@@ -241,8 +232,7 @@ class Ledger:
                 f"The dataset {dataset.name!r} promises {dataset.promise}; max_items_per_person="
                 f"{spend.max_items_per_person} protects less."
             )
-        claim = Claim(spend.guarantee, spend.rho)
-        rule = accounting.fits(dataset.total, [*dataset.claims, claim], adaptive=dataset.adaptive)
+        rule = accounting.fits(dataset.total, [*dataset.claims, spend.claim], adaptive=dataset.adaptive)
         if rule is None:
             left = accounting.left(dataset.total, dataset.claims, spend.guarantee, adaptive=dataset.adaptive)
             raise BudgetExceeded(

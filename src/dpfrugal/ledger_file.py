@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 from dpfrugal.errors import LedgerError
 
 APPLICATION: Final = 0x64704C67  # "dpLg"
-VERSION: Final = 1
+VERSION: Final = 2
 PATIENCE: Final = 60.0  # seconds to wait for other processes
 SCHEMA: Final = {
     "ledger": "CREATE TABLE ledger (name TEXT NOT NULL, seal TEXT NOT NULL)",

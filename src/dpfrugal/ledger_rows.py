@@ -10,9 +10,10 @@ from typing import Any
 from dpfrugal import accounting
 from dpfrugal.accounting import Claim, Spent
 from dpfrugal.errors import LedgerError, ParameterError, ParameterTypeError
+from dpfrugal.exposure import Exposure
 from dpfrugal.guarantees import ZCDP, Guarantee, PureDP, checked_guarantee, checked_max_items, positive
 from dpfrugal.ledger_file import seal_of
-from dpfrugal.records import guarantee_of, of_guarantee
+from dpfrugal.records import exposure_of, guarantee_of, of_exposure, of_guarantee
 
 LONGEST_NAME = 200
 
@@ -29,6 +30,12 @@ class Spend:
     max_items_per_person: int
     generation: int  # how often noise was taken on its account
     rho: float | None = None
+    exposure: Exposure | None = None  # the noise of an estimator; nothing is known of a spend by hand
+
+    @property
+    def claim(self) -> Claim:
+        """The spend, as the accounting wants it."""
+        return Claim(self.guarantee, self.rho, self.exposure)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +52,7 @@ class Dataset:
     @property
     def claims(self) -> list[Claim]:
         """The spends, as the accounting wants them."""
-        return [Claim(spend.guarantee, spend.rho) for spend in self.spends]
+        return [spend.claim for spend in self.spends]
 
     @property
     def left(self) -> Guarantee | None:
@@ -85,8 +92,17 @@ def checked_name(parameter: str, name: str) -> str:
     return name
 
 
-def spend_of(dataset: str, guarantee: Guarantee, by: str, rho: float | None, max_items_per_person: int) -> Spend:
+def spend_of(
+    dataset: str,
+    guarantee: Guarantee,
+    by: str,
+    rho: float | None,
+    max_items_per_person: int,
+    exposure: Exposure | None = None,
+) -> Spend:
     """What is to be spent, checked; its time and its rule are found when it is."""
+    if exposure is not None and not exposure.accords(guarantee, rho):
+        raise ParameterError(f"exposure must come to no less than {guarantee}: it says more noise than that needs.")
     return Spend(
         dataset=checked_name("dataset", dataset),
         guarantee=checked_guarantee(guarantee),
@@ -96,6 +112,7 @@ def spend_of(dataset: str, guarantee: Guarantee, by: str, rho: float | None, max
         max_items_per_person=checked_max_items(max_items_per_person),
         generation=0,
         rho=None if rho is None else positive("rho", rho),
+        exposure=exposure,
     )
 
 
@@ -158,6 +175,7 @@ def add_spend(connection: sqlite3.Connection, spend: Spend, lineage: str, holder
             "by": spend.by,
             "guarantee": of_guarantee(spend.guarantee),
             "rho": spend.rho,
+            "exposure": of_exposure(spend.exposure),
             "rule": spend.rule,
             "max_items_per_person": spend.max_items_per_person,
         },
@@ -216,15 +234,22 @@ def _write_head(connection: sqlite3.Connection, name: str, record: str, count: i
 
 
 def _spend(dataset: str, record: dict[str, Any], generation: int) -> Spend:
+    try:
+        guarantee, exposure = guarantee_of(record["guarantee"]), exposure_of(record["exposure"])
+    except (ValueError, TypeError, LookupError):
+        raise Damaged from None
+    if exposure is not None and not exposure.accords(guarantee, record["rho"]):
+        raise Damaged
     return Spend(
         dataset=dataset,
-        guarantee=guarantee_of(record["guarantee"]),
+        guarantee=guarantee,
         when=_time(record["when"]),
         by=record["by"],
         rule=record["rule"],
         max_items_per_person=record["max_items_per_person"],
         generation=generation,
         rho=record["rho"],
+        exposure=exposure,
     )
 
 

@@ -12,6 +12,7 @@ the exact sample quantiles by 0.0005 and 0.0001 (√(q(1-q)/n)). Measured: bench
 
 import bisect
 import copy
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from dpfrugal.conclude import FEWEST_EDGES, LOUDNESS, MOST_EDGES
 from dpfrugal.errors import ParameterError
 from dpfrugal.evidence import Target
+from dpfrugal.exposure import Exposure, exposed
 from dpfrugal.guarantees import Guarantee, Sensitivity, positive, probability
 from dpfrugal.locate import HUGE, SHORTEST
 from dpfrugal.noise import add_noise
@@ -47,6 +49,14 @@ def noise_variance(guarantee: Guarantee, sensitivity: Sensitivity) -> float:
     if scale < 1e-3:  # the noise is 0 all but always
         return 0.0
     return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
+
+
+def segment_exposure(guarantee: Guarantee, histogram: Sensitivity, number: Sensitivity) -> Exposure | None:
+    """What one person can move: an item leaves a bin and comes to another, or moves one number by 1 (Theorem 8)."""
+    most = number.l1
+    bins = ((items, histogram, items, 1) for items in range(1, most + 1))
+    numbers = ((2 * items, number, items, 1) for items in range(1, most + 1))
+    return exposed(guarantee, 2 * most, itertools.chain(bins, numbers))
 
 
 class LocateRefine:
@@ -200,6 +210,11 @@ class LocateRefine:
     def sensitivities(self) -> tuple[Sensitivity, Sensitivity]:
         """What a neighbour may move in the segment that holds it: a histogram, or one number."""
         return self._histogram, self._number
+
+    @property
+    def exposure(self) -> Exposure | None:
+        """What one person can move in all segments together, and the noise on it."""
+        return segment_exposure(self._guarantee, *self.sensitivities)
 
     @property
     def estimates(self) -> tuple[float, ...]:

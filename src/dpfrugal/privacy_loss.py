@@ -28,7 +28,7 @@ class Losses:
     """The chance of each multiple of ``unit``, from ``first`` on, and of an infinite loss."""
 
     unit: float
-    first: int
+    first: float  # whole or half
     chances: NDArray[np.float64]
     infinite: float
 

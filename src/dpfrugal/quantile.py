@@ -85,6 +85,7 @@ class PrivateQuantile(Guarded):
                 *(ledger, dataset, guarantee, *self._machine.sensitivities),
                 by=type(self).__name__,
                 max_items_per_person=self._max_items_per_person,
+                exposure=self._machine.exposure,
             )
         )
         self._counts = self._empty_counts(self._machine)

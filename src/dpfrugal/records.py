@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal.exposure import Exposure, Move
 from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 
 GUARANTEES = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
@@ -34,6 +35,21 @@ def guarantee_of(record: Any) -> Guarantee:
     if set(parameters) != {field.name for field in dataclasses.fields(kind)}:
         raise ValueError("a guarantee has other parameters")
     return kind(**parameters)
+
+
+def of_exposure(exposure: Exposure | None) -> Any:
+    """An exposure, field by field."""
+    return None if exposure is None else packed(exposure)
+
+
+def exposure_of(record: Any) -> Exposure | None:
+    """The exposure that ``of_exposure`` wrote; what could not be one is refused by its own checks."""
+    if record is None:
+        return None
+    if not isinstance(record, dict) or set(record) != {"noise", "budget", "moves"}:
+        raise ValueError("not an exposure")
+    moves = tuple(unpacked(Move, move) for move in list_of(record["moves"]))
+    return Exposure(record["noise"], integer_of(record["budget"]), moves)
 
 
 def of_float(number: float) -> str:

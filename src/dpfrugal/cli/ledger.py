@@ -1,6 +1,7 @@
 """``dpfrugal ledger``: what was promised for each dataset, what was spent, when and by what."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -166,6 +167,7 @@ def _entry(spend: "Spend") -> dict[str, Any]:
         "dataset": spend.dataset,
         "guarantee": of_guarantee(spend.guarantee),
         "rho": spend.rho,
+        "exposure": None if spend.exposure is None else asdict(spend.exposure),
         "by": spend.by,
         "rule": spend.rule,
         "max_items_per_person": spend.max_items_per_person,
