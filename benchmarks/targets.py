@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.contenders import BATCH, MEDIAN, SEGMENTS, SEVERAL_NAME, SUM
-from benchmarks.peers import DIFFPRIVLIB, KLL, OPENDP, OPENDP_COARSE, PYDP
+from benchmarks.peers import DIFFPRIVLIB, KLL, OPENDP, OPENDP_COARSE, OPENDP_LISTED, PYDP
 
 if TYPE_CHECKING:
     from benchmarks.compare import Row
@@ -27,6 +27,7 @@ TARGETS: tuple[tuple[str, str, tuple[str, ...], float], ...] = (
     (BATCH, f"{KLL} int32", EVERYWHERE, 12),
     (BATCH, PYDP, EVERYWHERE, 50),
     (BATCH, OPENDP, EVERYWHERE, 200),
+    (BATCH, OPENDP_LISTED, EVERYWHERE, 200),
     (BATCH, OPENDP_COARSE, EVERYWHERE, 200),
     (BATCH, DIFFPRIVLIB, EVERYWHERE, 500),
     (SEVERAL_NAME, MEDIAN, EVERYWHERE, 0.5),

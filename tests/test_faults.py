@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,22 @@ def test_silence_of_an_advisory_service_is_no_verdict(found: list[dict[str, Any]
     given, sentences = advisories.verdict(found)
     assert given == status
     assert said in sentences[0]
+
+
+class Mirror:
+    """Records of projects, none of versions."""
+
+    def get(self, url: str, timeout: int | None) -> Any:
+        known = url == "https://index.example/pypi/a/json"
+        record = SimpleNamespace(status_code=200 if known else 404, ok=known)
+        record.json = lambda: {"info": {"version": "2.0"}, "vulnerabilities": []}
+        return record
+
+
+@pytest.mark.parametrize(("name", "version", "status"), [("a", "2.0", 200), ("a", "1.9", 404), ("b", "2.0", 404)])
+def test_a_projects_record_speaks_of_its_newest_release_only(name: str, version: str, status: int) -> None:
+    session = advisories.NewestReleases(Mirror())
+    assert session.get(f"https://index.example/pypi/{name}/{version}/json", None).status_code == status
 
 
 @settings(max_examples=300)
