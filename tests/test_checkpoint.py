@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfrugal as dpf
-from dpfrugal import checkpoint, locate_refine, noise
+from dpfrugal import checkpoint, dp_frugal, locate_refine, noise
 from dpfrugal.checkpoint import Contents
 from tests.test_cli import COMMAND, refused, run
 from tests.test_repository import ROOT
@@ -300,6 +300,19 @@ def test_files_that_are_not_this_checkpoint(folder: Path, ledger: dpf.Ledger) ->
         path.write_bytes(sealed(header))
         with pytest.raises(dpf.CheckpointError, match="no state"):
             dpf.Frugal1U.load(path)
+
+
+def test_a_checkpoint_is_charged_for_the_noise_that_will_be_taken(
+    folder: Path, ledger: dpf.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version that calibrates otherwise must not spend what the version before wrote down."""
+    p = dpf.DPFrugal1U(0.5, dpf.PureDP(epsilon=0.5), ledger=ledger, dataset="d")
+    p.update_many([1, 2, 3])
+    p.save(folder / "p")
+    other = dp_frugal.exposure_of(dpf.PureDP(epsilon=0.5), 2, 1)
+    monkeypatch.setattr(dp_frugal, "exposure_of", lambda *given: other)
+    with pytest.raises(dpf.CheckpointError, match="other noise"):
+        dpf.DPFrugal1U.load(folder / "p", ledger=ledger)
 
 
 def test_a_checkpoint_that_others_may_read_is_warned_of(folder: Path) -> None:

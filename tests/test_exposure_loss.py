@@ -345,3 +345,31 @@ def test_many_different_spends_are_near_to_what_they_would_be_in_one_lattice(cou
     assert different is not None
     assert different.epsilon(1e-6) == pytest.approx(equal.epsilon(1e-6), rel=1e-3)
     assert different.epsilon(1e-6) >= equal.epsilon(1e-6) * (1 - 1e-5)
+
+
+@pytest.mark.parametrize("budget", [1, 2])
+def test_all_moves_count_in_whichever_order_they_stand(budget: int) -> None:
+    moves = Move(1, 5000.0, 1, 1), Move(1, 2.0, 2, 1)
+    found = [exposure_loss.of_exposure(Exposure("laplace", budget, order)) for order in (moves, moves[::-1])]
+    alone = exposure_loss.of_exposure(Exposure("laplace", budget, moves[1:]))
+    for epsilon in (-0.5, 0.0, 0.3, 0.9):
+        assert found[0].delta(epsilon) == pytest.approx(found[1].delta(epsilon), rel=1e-9)
+        assert found[0].delta(epsilon) >= alone.delta(epsilon) * (1 - 1e-9)
+
+
+def test_a_person_who_may_move_far_tells_no_less_at_a_negative_epsilon() -> None:
+    """P(S) ≤ e^ε·Q(S) + δ for all S: at ε → -∞ a δ below 1 would be none."""
+    moves = Move(1, 0.9792244975223755, 6, 1), Move(2, 0.9053933621500352, 8, 1)
+    losses = exposure_loss.of_exposure(Exposure("gaussian", 2, moves))
+    assert min(losses.delta(epsilon) + math.exp(epsilon) for epsilon in (-90.0, -60.0, -30.0, -10.0)) >= 1.0
+
+
+def test_noise_on_record_makes_no_spend_larger() -> None:
+    gaussian = ZCDP(rho=0.0045)
+    machine = LocateRefine([0.5], gaussian)
+    made = [Claim(gaussian, None, machine.exposure)] * 2
+    for epsilon in (0.7, 3.1, 19.53):
+        pure = PureDP(epsilon=epsilon)
+        own = LocateRefine([0.5], pure)
+        with_noise = composed([*made, Claim(pure, None, own.exposure)], 1e-5).epsilon
+        assert with_noise <= composed([*made, Claim(pure)], 1e-5).epsilon

@@ -36,6 +36,7 @@ class Account:
         self._holder = os.urandom(16).hex()  # never saved: no two objects share it
         self.generation = 0
         self._spent_before = False  # by whoever saved the checkpoint that this was restored from
+        self.exposure: Exposure | None = None if spend is None else spend.exposure
         self.stale = False  # restored from a checkpoint that noise was taken after
 
     @classmethod
@@ -56,7 +57,9 @@ class Account:
         if ledger is None:
             if dataset is not None:
                 raise ParameterError("dataset is the name of a dataset in a ledger: give ledger= too.")
-            return cls(None, None)
+            account = cls(None, None)
+            account.exposure = exposure
+            return account
         if not isinstance(ledger, Ledger):
             raise ParameterTypeError(f"ledger must be a Ledger, not {type(ledger).__name__}.")
         if dataset is None:
@@ -65,6 +68,11 @@ class Account:
         spend = spend_of(dataset, guarantee, by, rho, max_items_per_person, exposure)
         ledger.check(spend)
         return cls(ledger, spend)
+
+    @property
+    def charged(self) -> bool:
+        """Whether a spend in a ledger stands for it."""
+        return self._spend is not None
 
     @property
     def dataset(self) -> str | None:

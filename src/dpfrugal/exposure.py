@@ -66,7 +66,7 @@ class Exposure:
 
     def _of(self, move: Move) -> float:
         distance = move.shift / move.scale
-        return move.copies * (distance if self.noise == "laplace" else distance**2 / 2)
+        return move.copies * (distance if self.noise == "laplace" else distance * distance / 2)
 
     def accords(self, guarantee: Guarantee, rho: float | None) -> bool:
         """Whether this comes to no less than what was promised: a record that says more noise is a wrong one."""
@@ -80,11 +80,11 @@ def exposed(guarantee: Guarantee, budget: int, moves: Iterable[tuple[int, Sensit
     """The exposure to noise for some sensitivities: (cost, sensitivity, shift, copies) of each move.
 
     The scale is the one that ``noise.measurement`` takes. None where a ledger goes by the guarantee alone: many items
-    per person, very large noise.
+    per person, very large noise or none to speak of.
     """
     if budget > MOST_BUDGET:
         return None
     made = tuple(Move(cost, guarantee.noise_scale(s), shift, copies) for cost, s, shift, copies in moves)
-    if any(move.scale > LARGEST_SCALE or move.copies > MOST_COPIES for move in made):
+    if any(not 0 < move.scale <= LARGEST_SCALE or move.copies > MOST_COPIES for move in made):
         return None
     return Exposure(guarantee.noise, budget, made)

@@ -88,7 +88,7 @@ def of_exposure(exposure: Exposure) -> Losses:
     move that is may differ from ε to ε.
     """
     told = [_moved(exposure.noise, move, move.copies) for move in exposure.moves]
-    if exposure.budget > 1:
+    if exposure.budget > 1 or len(told) > 1:
         widths = [one.chances.size * one.unit for one in told]
         reach = max(width * exposure.budget / move.cost for width, move in zip(widths, exposure.moves, strict=True))
         unit = _divided(max(one.unit for one in told), reach / MOST_POINTS)
@@ -106,16 +106,16 @@ def _moved(noise: str, move: Move, copies: int) -> Losses:
         one = _gaussian(move.scale, move.shift) if noise == "gaussian" else _laplace(move.scale, move.shift)
         return _fitted(one, MOST_POINTS)
     half = _moved(noise, move, copies // 2)
-    even = together(half, half, TINY, MOST_POINTS, TINY)
-    return together(even, _moved(noise, move, 1), TINY, MOST_POINTS, TINY) if copies % 2 else even
+    even = together(half, half, TINY, MOST_POINTS, 0.0)  # small losses stay: ``worst`` needs all of the other law
+    return together(even, _moved(noise, move, 1), TINY, MOST_POINTS, 0.0) if copies % 2 else even
 
 
 def _gaussian(sigma: float, shift: int) -> Losses:
     """ln(p(x) / p(x - shift)) = (shift / σ²)·(shift / 2 - x), where x has the chance p(x) ∝ exp(-x² / 2σ²)."""
     farthest = math.ceil(FARTHEST * sigma)
-    x = np.arange(-farthest, farthest + 1, dtype=np.float64)
+    x = np.arange(farthest + shift, -farthest - 1, -1, dtype=np.float64)  # as far for both of the laws
     chances = np.exp(-x * x / (2 * sigma * sigma)) / mass(sigma)
-    return Losses(shift / sigma**2, shift / 2 - farthest, chances, tail(sigma, farthest + 1))
+    return Losses(shift / sigma**2, -shift / 2 - farthest, chances, tail(sigma, farthest + 1))
 
 
 def _laplace(scale: float, shift: int) -> Losses:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Self
 from dpfrugal import checkpoint
 from dpfrugal.account import Account
 from dpfrugal.checkpoint import Contents
-from dpfrugal.errors import PrivacyError
+from dpfrugal.errors import CheckpointError, PrivacyError
 from dpfrugal.ledger import Ledger
 
 forks = 0
@@ -100,6 +100,8 @@ class Guarded:
         contents = checkpoint.read(path, cls.__name__)
         account = checkpoint.restored(path, lambda: Account.of_record(contents.account, ledger))
         estimator = checkpoint.restored(path, lambda: cls._of_contents(contents))
+        if account.charged and account.exposure != estimator._account.exposure:
+            raise CheckpointError(f"{path} is charged for other noise than this version takes: begin anew.")
         account.prove_fresh(accept_replay_risk=accept_replay_risk, forget_if_stale=forget_if_stale)
         estimator._account = account
         if account.stale:

@@ -32,8 +32,9 @@ class Ledger:
 
     ``total`` is promised for every dataset that this object is the first to name; without it, a dataset must have been
     opened before. The total is for neighbours that differ by one replaced item, or by the at most
-    ``max_items_per_person`` items of one person; a spend must protect at least as much. Guarantees must not be chosen
-    by looking at earlier releases, unless ``adaptive=True`` was said (a total in (ε, δ) is then summed only).
+    ``max_items_per_person`` items of one person; a spend must protect at least as much. Neither
+    guarantees nor estimators (their class, number of quantiles and bounds per person, and how many there are) may be
+    chosen by looking at earlier releases, unless ``adaptive=True`` was said (a total in (ε, δ) is then summed only).
 
     Safe for threads, forks and many processes at once.
 

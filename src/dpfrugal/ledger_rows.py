@@ -236,9 +236,10 @@ def _write_head(connection: sqlite3.Connection, name: str, record: str, count: i
 def _spend(dataset: str, record: dict[str, Any], generation: int) -> Spend:
     try:
         guarantee, exposure = guarantee_of(record["guarantee"]), exposure_of(record["exposure"])
-    except (ValueError, TypeError, LookupError):
+        accords = exposure is None or exposure.accords(guarantee, record["rho"])
+    except (ArithmeticError, ValueError, TypeError, LookupError):
         raise Damaged from None
-    if exposure is not None and not exposure.accords(guarantee, record["rho"]):
+    if not accords:
         raise Damaged
     return Spend(
         dataset=dataset,

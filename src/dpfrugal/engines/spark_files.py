@@ -15,7 +15,7 @@ from py4j.protocol import Py4JJavaError
 
 from dpfrugal.errors import DPFrugalError, ParameterError, PrivacyError, TableError
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 FOLDER: Final = "dpfrugal-raw-state"
 KEPT_RECORDS: Final = 2
 DRAFT: Final = "draft-"
