@@ -6,12 +6,13 @@ The items go by in blocks of 64. Three facts make it fast:
   become 16-bit points, seen from a base that all estimates are near to. Both are shared by all quantiles.
 * A block's first n items move an estimate by at most n. An item farther away than that stays on its side of the
   estimate, so it is counted, not walked; a coarse look at it will do, and at its coin. Of the other items, the near
-  ones, a few are decided one by one: where they find the estimate is a count of the far ones before them.
+  ones, a few are decided one by one: where they find the estimate is a count of the far ones before them. Three or
+  four estimates are compared with a block together, as a ``party``.
 * With many near items, a step is a count of edges. An item moves an estimate m up below its ``top`` and down from
   its ``bottom`` on, so the step leads to m + 1 - [top <= m] - [bottom <= m]. A later item's edge e is met through
   the step before it exactly if e - [e <= top] + [e >= bottom] is met in its place. So four steps lead to m + 4 -
   (how many of eight edges lie at or below m), and eight edges are eight bytes of one word: a subtraction and a
-  count of bits. After g groups of four, c edges have been crossed and m is 4g - c. ``party`` does so for four
+  count of bits. After g groups of four, c edges have been crossed and m is 4g - c. A ``party`` does so for four
   estimates at once.
 
 ``scale`` is None for integers that already are grid points, and 10.0**decimals for floats, whose grid points are
@@ -29,7 +30,7 @@ from numba import njit
 from dpfrugal.bits import lowest, ones, sides
 from dpfrugal.coins import BLOCK, COIN_BITS, COINS, GAMMA, HALF, MIX_1, MIX_2
 from dpfrugal.compiler import cached
-from dpfrugal.party import GROUP, GROUPS, NOT_A_NUMBER, PARTY, walk_together
+from dpfrugal.party import GROUP, GROUPS, NOT_A_NUMBER, PARTY, sides_together, walk_together
 
 EDGES: Final = 2 * GROUP
 # Points are clipped here, beyond any estimate's reach; their distances to estimates then fit 16 bits.
@@ -120,6 +121,12 @@ def near_moves(
         near ^= this
         if near == 0:
             return moved
+
+
+@inlined
+def most_ones(words: Any) -> Any:
+    """How many bits are set in the word of a party that has most."""
+    return max(max(ones(words[0]), ones(words[1])), max(ones(words[2]), ones(words[3])))
 
 
 @inlined
@@ -250,6 +257,13 @@ def walk(items: Any, scale: Any, estimates: Any, up_from: Any, down_from: Any, k
     edge_words = room.view(np.uint64).reshape(quantiles, GROUPS)
     walking, meeting = np.zeros(quantiles, np.bool_), np.zeros(quantiles, np.bool_)
     walkers = np.zeros(quantiles + PARTY, np.int64)
+    # A party that items are shown to together; its last places may be empty, and no coin moves those.
+    own, words = np.zeros(PARTY, np.int64), np.zeros((3, PARTY), np.uint64)
+    ups, downs = np.full(PARTY, 2**16 - 1, np.uint16), np.full(PARTY, 2**16 - 1, np.uint16)
+    is_party = 2 < quantiles <= PARTY
+    if is_party:
+        for k in range(quantiles):
+            ups[k], downs[k] = upper(up_from[k]), upper(down_from[k])
     first = head
     while first + BLOCK <= size:
         base, shift = outlook(estimates, reaches)
@@ -258,6 +272,9 @@ def walk(items: Any, scale: Any, estimates: Any, up_from: Any, down_from: Any, k
         block_coins(key, position + first, coins[0], upper_coins[0])
         next_nans = block_points(items[first : first + BLOCK], scale, base, shift, points[0])
         now = 0
+        apart = is_party  # and no estimate has many near items
+        if apart:
+            own[:quantiles] = estimates
         while first < stop:
             block_nans, after = next_nans, first + BLOCK
             # One block ahead: what was just stored is slow to load.
@@ -265,6 +282,21 @@ def walk(items: Any, scale: Any, estimates: Any, up_from: Any, down_from: Any, k
                 block_coins(key, position + after, coins[1 - now], upper_coins[1 - now])
                 next_nans = block_points(items[after : after + BLOCK], scale, base, shift, points[1 - now])
             walked = 0
+            if apart:
+                sides_together(points[now], reaches, upper_coins[now], base, shift, own, ups, downs, words)
+                apart = block_nans == 0 and most_ones(words[2]) <= MOST_NEAR
+                if apart:
+                    block = items[first : first + BLOCK]
+                    for k in range(quantiles):
+                        up, down, near = words[0, k], words[1, k], words[2, k]
+                        meeting[k] = meeting[k] | (near != 0)
+                        if meeting[k]:
+                            thresholds = up_from[k], down_from[k]
+                            own[k] += near_moves(block, scale, coins[now], up, down, near, own[k], thresholds)
+                        own[k] += np.int64(ones(up)) - np.int64(ones(down))
+                    first, now = after, 1 - now
+                    continue
+                estimates[:] = own[:quantiles]
             for k in range(quantiles):
                 if not walking[k] and block_nans == 0:
                     mark = np.int16((estimates[k] - base) >> shift)
@@ -312,4 +344,6 @@ def walk(items: Any, scale: Any, estimates: Any, up_from: Any, down_from: Any, k
             singly = shift > 0 or walked < 3
             nans += block_nans
             first, now = after, 1 - now
+        if apart:
+            estimates[:] = own[:quantiles]
     return nans + walk_singly(items[first:], None, scale, estimates, up_from, down_from, key, position + first)
