@@ -2,7 +2,8 @@
 
 Each number of cores is a session in a process of its own, which may use so many cores and no more: Java, its compiler
 and Python's workers included. All runs of both are interleaved. The stream has micro-batches of an eighth of the rows,
-with a release after each. Targets: ``private_quantiles`` at half the speed of ``percentile_approx`` or more, per key a
+in eight files, with a release after each. What other programs use meanwhile is measured too: two cores lose it, one
+core does not. Targets: ``private_quantiles`` at half the speed of ``percentile_approx`` or more, per key a
 million rows a second and core, streaming 300,000, and two cores at 1.6 times the speed of one.
 
     python -m benchmarks.spark [rows]
@@ -24,12 +25,12 @@ from rich.console import Console
 from rich.table import Table
 
 import dpfrugal as dpf
-from benchmarks.machine import described
+from benchmarks.machine import described, seconds_worked
 
 ROWS = 30_000_000
 KEYS = 10_000
-ROUNDS = 3
-FILES = 8
+WARM_UPS, ROUNDS = 2, 3
+FILES, FILES_A_BATCH = 64, 8
 QUANTILES = [0.5, 0.99]
 GUARANTEE = dpf.PureDP(epsilon=1.0)
 RUNS = ["sum", "percentile_approx", "private_quantiles", "quantiles_by", "stream_quantiles_by"]
@@ -52,7 +53,7 @@ def serve(cores: int, folder: str, rows: int) -> None:
     by = {"by": "key", "quantiles": 0.99, "guarantee": GUARANTEE, "keys": keys, "decimals": 1, "start": 120.0}
 
     def stream() -> None:
-        source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(path)
+        source = spark.readStream.schema(schema).option("maxFilesPerTrigger", FILES_A_BATCH).parquet(path)
         checkpoint = tempfile.mkdtemp(dir=folder)
         done = {"checkpoint": checkpoint, "sink": lambda table, batch: None, "trigger": {"availableNow": True}}
         dps.stream_quantiles_by(source, "ms", **by, **done).awaitTermination()
@@ -83,32 +84,40 @@ def main(rows: int) -> None:
     """One process for each number of cores; a table and a JSON file."""
     folder = tempfile.mkdtemp(prefix="dpfrugal-bench-")
     times: dict[int, dict[str, list[float]]] = {1: {}, 2: {}}
+    begun: list[float] = []
     try:
         children = {}
         for cores in times:
             command = [sys.executable, "-m", "benchmarks.spark", "serve", str(cores), folder, str(rows)]
             children[cores] = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             answer(children[cores], "ready")  # the first one writes the table
-        for _, name, cores in itertools.product(range(ROUNDS + 1), RUNS, times):
+        for turn, name, cores in itertools.product(range(WARM_UPS + ROUNDS), RUNS, times):
+            if turn == WARM_UPS and not begun:
+                begun = [time.perf_counter(), *seconds_worked()]
             print(name, file=children[cores].stdin, flush=True)
             times[cores].setdefault(name, []).append(float(answer(children[cores], "took")[1]))
+        elapsed, worked, own = np.array([time.perf_counter(), *seconds_worked()]) - begun
         for child in children.values():
             child.communicate()
     finally:
         shutil.rmtree(folder)
     speeds = {
-        cores: {name: rows / min(found[1:]) for name, found in own.items()}  # the first round warms up
-        for cores, own in times.items()
+        cores: {name: rows / min(took[WARM_UPS:]) for name, took in runs.items()} for cores, runs in times.items()
     }
     table = Table("", "1 core, rows/s", "2 cores, rows/s", "2 cores / 1", "of percentile_approx")
     for name, one in speeds[1].items():
         two = speeds[2][name]
         ratio = f"{two / speeds[2]['percentile_approx']:.2f}"
         table.add_row(name, f"{one:,.0f}", f"{two:,.0f}", f"{two / one:.2f}", ratio)
-    Console(width=110).print(table)
+    others = round(float((worked - own) / elapsed), 2)
+    console = Console(width=110)
+    console.print(table)
+    console.print(f"Other programs used {others} cores meanwhile.")
+    result = {"machine": described(), "rows": rows, "keys": KEYS, "cores_used_by_others": others}
+    result |= {"seconds": times, "rows_per_second": speeds}
     results = Path(__file__).parent / "results" / "spark.json"
     results.write_text(
-        json.dumps({"machine": described(), "rows": rows, "keys": KEYS, "rows_per_second": speeds}, indent=1) + "\n",
+        json.dumps(result, indent=1) + "\n",
         encoding="utf-8",
     )
 

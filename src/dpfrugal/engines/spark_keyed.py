@@ -26,6 +26,7 @@ from dpfrugal.engines.spark_keys import (
     declared_keys,
     gathered,
     in_order,
+    key_frame,
     partitions_for,
 )
 from dpfrugal.errors import ItemError, TableError
@@ -131,14 +132,23 @@ class Walk:
         self._estimator, self._column, self._by = estimator, column, by
         self._order_by, self._person, self._partitions = order_by, person, partitions
         self._salt = secrets.randbits(62)  # of which rows of a person count
+        self._key_frame: Any = None
+        self._in_key_frame = 0
 
     def rows(self, df: Any) -> Any:
         """Rows with the code of their key, negative where they move nothing."""
         estimator = self._estimator
-        rows = coded(df, self._column, self._by, estimator._index.keys, self._order_by, self._person)
+        rows = coded(df, self._column, self._by, self._keys(df), self._order_by, self._person)
         if self._person is None:
             return rows
         return bounded(rows, estimator._max_items_per_person, estimator._max_keys_per_person, self._salt)
+
+    def _keys(self, df: Any) -> Any:
+        """The keys with their codes: made once, not for every micro-batch; keys are only ever added."""
+        index = self._estimator._index
+        if self._in_key_frame < index.size:
+            self._key_frame, self._in_key_frame = key_frame(df, self._by, index.keys), index.size
+        return self._key_frame
 
     def frame(self, df: Any, state: Any = None, turn: int = 0) -> Any:
         """The estimates after the rows, as a DataFrame that has not run; ``state`` are those before, if not public.

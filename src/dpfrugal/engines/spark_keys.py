@@ -51,7 +51,10 @@ def key_frame(df: Any, by: str, keys: Any) -> Any:
 
 
 def coded(df: Any, column: str, by: str, keys: Any, order_by: str | None, person: str | None) -> Any:
-    """Rows of code, item, row and, where asked for, order, person and the key's name as a hash."""
+    """Rows of code, item, row and, where asked for, order, person and the key's name as a hash.
+
+    ``keys`` is what ``key_frame`` gives; None where there are none yet.
+    """
     number, _ = item(df, column)
     extra = [] if order_by is None else [reference(field(df, order_by).name).alias("order")]
     if person is not None:  # a key's own hash: its code depends on which other keys there are
@@ -60,7 +63,7 @@ def coded(df: Any, column: str, by: str, keys: Any, order_by: str | None, person
         reference(by).alias("key"), number.alias("item"), F.monotonically_increasing_id().alias("row"), *extra
     )
     none_yet = rows.withColumn("code", F.lit(None).cast("int"))
-    found = rows.join(F.broadcast(key_frame(df, by, keys)), "key", "left") if len(keys) else none_yet
+    found = none_yet if keys is None else rows.join(F.broadcast(keys), "key", "left")
     none = F.when(F.col("key").isNull(), F.lit(NULL_KEY)).otherwise(F.lit(UNDECLARED))
     return found.withColumn("code", F.coalesce("code", none).cast("int")).drop("key")
 
