@@ -29,6 +29,7 @@ from dpfrugal.engines.spark_keys import (
     key_frame,
     partitions_for,
 )
+from dpfrugal.engines.spark_worker import InWorker
 from dpfrugal.errors import ItemError, TableError
 from dpfrugal.frugal import NanPolicy
 from dpfrugal.guarantees import ApproxDP, Guarantee
@@ -164,7 +165,7 @@ class Walk:
             own.steps if own.widest > 1 else None,
         )
         together = gathered if self._order_by is None else in_order
-        return together(self.rows(df), state, partitions_for(df, self._partitions)).mapInArrow(walker, RESULT)
+        return together(self.rows(df), state, partitions_for(df, self._partitions)).mapInArrow(InWorker(walker), RESULT)
 
     def collected(self, df: Any) -> Found:
         """The estimates, fetched once; what the policies refuse is refused here, before anything has changed."""

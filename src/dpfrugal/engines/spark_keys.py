@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from dpfrugal.engines.spark_columns import INTEGERS, field, item, partitions_of, reference
+from dpfrugal.engines.spark_worker import InWorker
 from dpfrugal.errors import ParameterError, ParameterTypeError
 from dpfrugal.key_index import KeyIndex
 from dpfrugal.packets import NO_PERSON, NULL_KEY, SET_ASIDE, UNDECLARED, Packer
@@ -87,10 +88,10 @@ def bounded(rows: Any, max_items: int, max_keys: int | None, salt: int) -> Any:
 
 def gathered(rows: Any, state: Any, partitions: int) -> Any:
     """All rows of a key in one partition, in packets; where there is a state of keys, it comes first."""
-    packets = rows.mapInArrow(Packer(partitions), PACKETS)
+    packets = rows.mapInArrow(InWorker(Packer(partitions)), PACKETS)
     if state is None:
         return packets.repartitionById(partitions, "bucket")
-    before = state.where(F.col("code") >= 0).select("code", "points").mapInArrow(Packer(partitions), PACKETS)
+    before = state.where(F.col("code") >= 0).select("code", "points").mapInArrow(InWorker(Packer(partitions)), PACKETS)
     return packets.unionByName(before).repartitionById(partitions, "bucket").sortWithinPartitions("turn")
 
 

@@ -11,7 +11,7 @@ def local_session(master: str = "local[*]", **settings: str) -> Any:
     """A session that listens on the loopback only, shows no web page, and runs this Python in its workers.
 
     ``settings`` are Spark's, with ``_`` for ``.``: ``spark_sql_shuffle_partitions="4"``. Files are read in four parts a
-    core or more: of Spark's own parts, of 128 MB, a table that fits one machine has so few that cores wait for the last.
+    core or more: of Spark's own parts, of 128 MB, a table that fits one machine has so few that cores wait.
     """
     provide()
     from pyspark.sql import SparkSession
