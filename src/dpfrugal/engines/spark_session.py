@@ -21,6 +21,9 @@ def local_session(master: str = "local[*]", **settings: str) -> Any:
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # No limit. With one, Spark adds up the bytes of the batch anew for every row that goes to Python, which takes
+        # as long as all the rest; a batch has 10,000 rows at most in any case.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     }
     builder = SparkSession.builder.master(master).appName("dpfrugal")
     given = {name.replace("_", "."): value for name, value in settings.items()}
