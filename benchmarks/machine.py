@@ -14,6 +14,7 @@ PACKAGES = (
     "datasketches",
     "polars",
     "duckdb",
+    "pyspark",
     "ddsketch",
     "river",
     "python-dp",
@@ -60,3 +61,24 @@ def sentence() -> str:
     """The machine in one line, for the terminal."""
     here = described()
     return f"{here['processor']}, {here['cores']} cores, Python {here['python']}"
+
+
+def seconds_worked() -> tuple[float, float]:
+    """Seconds of processor time since the start: of the whole machine, and of this process and those it has started.
+
+    The difference is what others have used: a figure that was measured beside them is not worth much (Linux only).
+    """
+    clock = os.sysconf("SC_CLK_TCK")
+    user, nice, system, _, _, *interrupts = map(int, Path("/proc/stat").read_text("utf-8").split("\n")[0].split()[1:8])
+    parents, own = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text("utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        parents[int(folder.name)] = int(fields[1])
+        own[int(folder.name)] = sum(map(int, fields[11:15]))  # with the children that have ended
+    below = {os.getpid()}
+    while more := {child for child, parent in parents.items() if parent in below} - below:
+        below |= more
+    return (user + nice + system + sum(interrupts)) / clock, sum(own[process] for process in below) / clock

@@ -1,5 +1,6 @@
 """Spark: the same answers and the same guarantees, whatever Spark runs twice."""
 
+import gc
 import json
 import shutil
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from dpfrugal import locate_refine, noise
 from dpfrugal.engines import spark as dps
 from dpfrugal.engines import spark_batch
 from dpfrugal.engines.spark_files import FOLDER
+from dpfrugal.engines.spark_worker import InWorker
 from dpfrugal.errors import DPFrugalError, ItemError, ParameterError, ParameterTypeError, PrivacyError, TableError
 from dpfrugal.grid import Grid
 from dpfrugal.scattered import walk_rows_plainly
@@ -74,6 +76,31 @@ def test_every_row_is_in_the_sample_or_in_the_rest(ordered: Any) -> None:
     # A leg that must fail: another order of the rows is noticed.
     rows._rows = spark_batch._Rows(ordered.orderBy("x", ascending=False), "x")._rows
     assert rows.rest(edges).fingerprint != sample.fingerprint
+
+
+def test_edges_reach_spark_exactly(spark: Any) -> None:
+    numbers = [-1e308, -1.5, 0.0, 5e-324, 0.1, 0.1 + 2**-56, 1e22, 1e300]
+    df = spark.createDataFrame([(number,) for number in [*numbers, float("-inf"), float("inf")]], "x double")
+    edges = np.array(numbers)
+    expected = np.diff(np.searchsorted(np.sort([*numbers, -np.inf, np.inf]), edges), prepend=0, append=10)
+    assert spark_batch.counts(df, "x", edges).bins.tolist() == expected.tolist()
+    largest = [-(2**63), -(2**53) - 1, 0, 2**53, 2**53 + 1, 2**63 - 1]
+    longs = spark.createDataFrame([(number,) for number in largest], "x bigint")
+    edges = np.array([-(2.0**63), -(2.0**53), 0.5, 2.0**53 + 2, 2.0**63])
+    assert spark_batch.counts(longs, "x", edges).bins.tolist() == [0, 2, 1, 2, 1, 0]
+
+
+def test_a_worker_passes_everything_on_and_puts_aside_what_is_loaded() -> None:
+    class Work:
+        def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+            yield from batches
+
+    before = gc.get_freeze_count()
+    try:
+        assert list(InWorker(Work())(iter([3, 1, 2]))) == [3, 1, 2]
+        assert gc.get_freeze_count() > before
+    finally:
+        gc.unfreeze()
 
 
 def failing_once(batches: Iterator[Any]) -> Iterator[Any]:

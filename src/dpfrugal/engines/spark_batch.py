@@ -20,6 +20,8 @@ from dpfrugal.guarantees import Guarantee
 from dpfrugal.release import SegmentRelease
 
 INDEX_BITS: Final = 33  # of monotonically_increasing_id: the rest is the partition
+INDEX: Final = (1 << INDEX_BITS) - 1
+MARK: Final = "xxhash64(row, item)"
 HASHES: Final = 1 << 53  # hashes are cut to what a double holds
 FEWEST: Final = 4  # rows of a partition that are looked at in any case
 
@@ -38,7 +40,8 @@ def private_quantiles(
 def counts(df: Any, column: str, edges: NDArray[np.float64]) -> Counts:
     """How many items of the column lie between the edges."""
     number, integers = item(df, column)
-    rows = df.select(place(number, edges, integers=integers).alias("bin")).groupBy("bin").count().collect()
+    bins = df.select(number.alias("item")).selectExpr(f"{place(edges, integers=integers)} AS bin")
+    rows = bins.groupBy("bin").count().collect()
     found = {row["bin"]: row["count"] for row in rows}
     return Counts(bins_of(found, edges), found.get(MISSING, 0))
 
@@ -48,39 +51,39 @@ class _Rows:
 
     def __init__(self, df: Any, column: str) -> None:
         number, self._integers = item(df, column)
-        place, index = F.col("row"), F.col("row").bitwiseAND((1 << INDEX_BITS) - 1) + 1
         numbered = df.select(number.alias("item"), F.monotonically_increasing_id().alias("row"))
-        self._rows = numbered.withColumn(
-            "hash", F.shiftrightunsigned(F.xxhash64(place, F.lit(secrets.randbits(62))), 11).cast("double")
-        ).withColumn("index", index)
-        self._mark = F.xxhash64("row", "item")
+        # Spark writes a number into the code it compiles, and bytes beside it: with these it compiles once, not anew
+        # for every salt.
+        place = f"xxhash64(row, X'{secrets.token_hex(8)}')"
+        self._rows = numbered.selectExpr(
+            "item", "row", f"CAST(shiftrightunsigned({place}, 11) AS DOUBLE) AS hash", f"(row & {INDEX}L) + 1 AS index"
+        )
         self._partitions = partitions_of(df)
-        self._kept = F.lit(False)
+        self._kept = "false"
 
     def sample(self, wanted: int) -> Sample:
         """One scan; a kept row brings its position and its fingerprint."""
         looked_at = max(FEWEST, 2 * wanted // self._partitions)
-        early = F.col("hash") * F.col("index") < float(looked_at * HASHES)
-        found = self._rows.where(early).select("item", "row", "hash", "index", self._mark.alias("mark")).toArrow()
-        row, index = found.column("row").to_numpy(), found.column("index").to_numpy()
+        early = f"hash * index < {float(looked_at * HASHES)!r}D"
+        found = self._rows.where(early).selectExpr("item", "row", "hash", f"{MARK} AS mark").toArrow()
+        row, places = found.column("row").to_numpy(), found.column("hash").to_numpy()
         if not row.size:
             return Sample([], 0, 0, 0)
         partition = row >> INDEX_BITS
         ends = np.zeros(int(partition.max()) + 1, dtype=np.int64)
-        np.maximum.at(ends, partition, index)
+        np.maximum.at(ends, partition, (row & INDEX) + 1)
         rows = int(ends.sum())
         cut = HASHES * min(1.0, looked_at / int(ends.max()), wanted / rows)
-        self._kept = early & (F.col("hash") <= cut)
-        places = found.column("hash").to_numpy()
-        order = np.lexsort((row, places))
-        order = order[: int(np.count_nonzero(places <= cut))]
+        self._kept = f"{early} AND hash <= {cut!r}D"
+        kept = np.flatnonzero(places <= cut)
+        order = kept[np.lexsort((row[kept], places[kept]))]
         mark = int(np.bitwise_xor.reduce(found.column("mark").to_numpy()[order])) if order.size else 0
         return Sample(found.column("item").take(order), order.size, rows, mark)
 
     def rest(self, edges: NDArray[np.float64]) -> Counts:
         """One scan: the rows of each bin, and the fingerprint of those that are in the sample."""
-        bin_of = F.when(self._kept, F.lit(KEPT)).otherwise(place(F.col("item"), edges, integers=self._integers))
-        rows = self._rows.select(bin_of.alias("bin"), F.when(self._kept, self._mark).alias("mark"))
+        bin_of = f"CASE WHEN {self._kept} THEN {KEPT} ELSE {place(edges, integers=self._integers)} END AS bin"
+        rows = self._rows.selectExpr(bin_of, f"CASE WHEN {self._kept} THEN {MARK} END AS mark")
         found = rows.groupBy("bin").agg(F.count(F.lit(1)), F.bit_xor("mark")).collect()
         number, marks = {row[0]: row[1] for row in found}, {row[0]: row[2] for row in found}
         return Counts(bins_of(number, edges), number.get(MISSING, 0), marks.get(KEPT, 0))

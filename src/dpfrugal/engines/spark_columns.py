@@ -56,19 +56,23 @@ def item(df: Any, column: str) -> tuple[Any, bool]:
     return reference(column).cast("bigint" if integers else "double"), integers
 
 
-def place(item: Any, edges: NDArray[np.float64], *, integers: bool) -> Any:
-    """The bin of an item as an expression: a tree of comparisons, or ``MISSING``."""
+def place(edges: NDArray[np.float64], *, integers: bool) -> str:
+    """The bin of the column ``item`` in SQL: a tree of comparisons, or ``MISSING``.
+
+    As a text it reaches Java at once; as expressions, in more than a thousand calls that take 0.3 s.
+    """
+    kind = "BIGINT" if integers else "DOUBLE"
     limits = limits_of(edges, np.dtype(np.int64 if integers else np.float64)).tolist()
     least = int(np.count_nonzero(edges <= -(2.0**63))) if integers else 0  # no integer lies below these
 
-    def tree(first: int, last: int) -> Any:
+    def tree(first: int, last: int) -> str:
         if first == last:
-            return F.lit(first)
+            return str(first)
         k = (first + last) // 2
-        return F.when(item <= F.lit(limits[k]), tree(first, k)).otherwise(tree(k + 1, last))
+        return f"CASE WHEN item <= CAST('{limits[k]!r}' AS {kind}) THEN {tree(first, k)} ELSE {tree(k + 1, last)} END"
 
-    missing = item.isNull() if integers else item.isNull() | F.isnan(item)
-    return F.when(missing, F.lit(MISSING)).otherwise(tree(least, len(limits)))
+    missing = "item IS NULL" if integers else "item IS NULL OR isnan(item)"
+    return f"CASE WHEN {missing} THEN {MISSING} ELSE {tree(least, len(limits))} END"
 
 
 def bins_of(found: dict[int, int], edges: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -26,8 +26,10 @@ from dpfrugal.engines.spark_keys import (
     declared_keys,
     gathered,
     in_order,
+    key_frame,
     partitions_for,
 )
+from dpfrugal.engines.spark_worker import InWorker
 from dpfrugal.errors import ItemError, TableError
 from dpfrugal.frugal import NanPolicy
 from dpfrugal.guarantees import ApproxDP, Guarantee
@@ -131,14 +133,23 @@ class Walk:
         self._estimator, self._column, self._by = estimator, column, by
         self._order_by, self._person, self._partitions = order_by, person, partitions
         self._salt = secrets.randbits(62)  # of which rows of a person count
+        self._key_frame: Any = None
+        self._in_key_frame = 0
 
     def rows(self, df: Any) -> Any:
         """Rows with the code of their key, negative where they move nothing."""
         estimator = self._estimator
-        rows = coded(df, self._column, self._by, estimator._index.keys, self._order_by, self._person)
+        rows = coded(df, self._column, self._by, self._keys(df), self._order_by, self._person)
         if self._person is None:
             return rows
         return bounded(rows, estimator._max_items_per_person, estimator._max_keys_per_person, self._salt)
+
+    def _keys(self, df: Any) -> Any:
+        """The keys with their codes: made once, not for every micro-batch; keys are only ever added."""
+        index = self._estimator._index
+        if self._in_key_frame < index.size:
+            self._key_frame, self._in_key_frame = key_frame(df, self._by, index.keys), index.size
+        return self._key_frame
 
     def frame(self, df: Any, state: Any = None, turn: int = 0) -> Any:
         """The estimates after the rows, as a DataFrame that has not run; ``state`` are those before, if not public.
@@ -154,7 +165,7 @@ class Walk:
             own.steps if own.widest > 1 else None,
         )
         together = gathered if self._order_by is None else in_order
-        return together(self.rows(df), state, partitions_for(df, self._partitions)).mapInArrow(walker, RESULT)
+        return together(self.rows(df), state, partitions_for(df, self._partitions)).mapInArrow(InWorker(walker), RESULT)
 
     def collected(self, df: Any) -> Found:
         """The estimates, fetched once; what the policies refuse is refused here, before anything has changed."""

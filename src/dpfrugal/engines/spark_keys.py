@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from dpfrugal.engines.spark_columns import INTEGERS, field, item, partitions_of, reference
+from dpfrugal.engines.spark_worker import InWorker
 from dpfrugal.errors import ParameterError, ParameterTypeError
 from dpfrugal.key_index import KeyIndex
 from dpfrugal.packets import NO_PERSON, NULL_KEY, SET_ASIDE, UNDECLARED, Packer
@@ -51,7 +52,10 @@ def key_frame(df: Any, by: str, keys: Any) -> Any:
 
 
 def coded(df: Any, column: str, by: str, keys: Any, order_by: str | None, person: str | None) -> Any:
-    """Rows of code, item, row and, where asked for, order, person and the key's name as a hash."""
+    """Rows of code, item, row and, where asked for, order, person and the key's name as a hash.
+
+    ``keys`` is what ``key_frame`` gives; None where there are none yet.
+    """
     number, _ = item(df, column)
     extra = [] if order_by is None else [reference(field(df, order_by).name).alias("order")]
     if person is not None:  # a key's own hash: its code depends on which other keys there are
@@ -60,7 +64,7 @@ def coded(df: Any, column: str, by: str, keys: Any, order_by: str | None, person
         reference(by).alias("key"), number.alias("item"), F.monotonically_increasing_id().alias("row"), *extra
     )
     none_yet = rows.withColumn("code", F.lit(None).cast("int"))
-    found = rows.join(F.broadcast(key_frame(df, by, keys)), "key", "left") if len(keys) else none_yet
+    found = none_yet if keys is None else rows.join(F.broadcast(keys), "key", "left")
     none = F.when(F.col("key").isNull(), F.lit(NULL_KEY)).otherwise(F.lit(UNDECLARED))
     return found.withColumn("code", F.coalesce("code", none).cast("int")).drop("key")
 
@@ -84,10 +88,10 @@ def bounded(rows: Any, max_items: int, max_keys: int | None, salt: int) -> Any:
 
 def gathered(rows: Any, state: Any, partitions: int) -> Any:
     """All rows of a key in one partition, in packets; where there is a state of keys, it comes first."""
-    packets = rows.mapInArrow(Packer(partitions), PACKETS)
+    packets = rows.mapInArrow(InWorker(Packer(partitions)), PACKETS)
     if state is None:
         return packets.repartitionById(partitions, "bucket")
-    before = state.where(F.col("code") >= 0).select("code", "points").mapInArrow(Packer(partitions), PACKETS)
+    before = state.where(F.col("code") >= 0).select("code", "points").mapInArrow(InWorker(Packer(partitions)), PACKETS)
     return packets.unionByName(before).repartitionById(partitions, "bucket").sortWithinPartitions("turn")
 
 

@@ -1,14 +1,17 @@
 """A Spark session on this machine alone: for a notebook, an example, a test. On a cluster, bring the cluster's own."""
 
-from typing import Any
+from typing import Any, Final
 
 from dpfrugal.engines.java import provide
+
+PARTS: Final = "spark.sql.files.minPartitionNum"
 
 
 def local_session(master: str = "local[*]", **settings: str) -> Any:
     """A session that listens on the loopback only, shows no web page, and runs this Python in its workers.
 
-    ``settings`` are Spark's, with ``_`` for ``.``: ``spark_sql_shuffle_partitions="4"``.
+    ``settings`` are Spark's, with ``_`` for ``.``: ``spark_sql_shuffle_partitions="4"``. Files are read in four parts a
+    core or more: of Spark's own parts, of 128 MB, a table that fits one machine has so few that cores wait.
     """
     provide()
     from pyspark.sql import SparkSession
@@ -18,10 +21,16 @@ def local_session(master: str = "local[*]", **settings: str) -> Any:
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # No limit. With one, Spark adds up the bytes of the batch anew for every row that goes to Python, which takes
+        # as long as all the rest; a batch has 10,000 rows at most in any case.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     }
     builder = SparkSession.builder.master(master).appName("dpfrugal")
-    for name, value in (own | {name.replace("_", "."): value for name, value in settings.items()}).items():
+    given = {name.replace("_", "."): value for name, value in settings.items()}
+    for name, value in (own | given).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    if PARTS not in given:
+        session.conf.set(PARTS, str(4 * session.sparkContext.defaultParallelism))
     return session
