@@ -82,6 +82,31 @@ def test_every_cut_of_every_stream_equals_the_step(
         assert absent == expected_absent
 
 
+@compiled_only
+@pytest.mark.parametrize(
+    "quantiles", [(0.5,), (0.1, 0.9), (0.3, 0.5, 0.99), (0.1, 0.3, 0.5, 0.99), (0.1, 0.2, 0.3, 0.5, 0.9)]
+)
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_legs_that_go_over_from_far_items_to_near_ones_and_back(
+    quantiles: tuple[float, ...], dtype: type[np.generic]
+) -> None:
+    """Many blocks: items come near in the middle of a leg, some are no numbers, and estimates are far apart at last."""
+    rng = np.random.default_rng(len(quantiles))
+    spreads = np.repeat([1e6, 5.0, 300.0, 2000.0, 5.0, 1e6, 60.0, 1e5], 5_000)
+    items = (rng.normal(0, 1, spreads.size) * spreads).astype(dtype)
+    if dtype is np.float64:
+        items[rng.integers(0, items.size, 40)] = np.nan
+    path = walk.Path(quantiles, Grid(0), 7)
+    expected, found = (np.zeros(len(quantiles), dtype=np.int64) for _ in range(2))
+    assert walk_plainly(expected, 3, Chunk(items), path) == walk.advance(found, 3, Chunk(items), path)
+    assert found.tolist() == expected.tolist()
+    expected += np.arange(len(quantiles)) * 30_000
+    found[:] = expected
+    walk_plainly(expected, 3, Chunk(items), path)
+    walk.advance(found, 3, Chunk(items), path)
+    assert found.tolist() == expected.tolist()
+
+
 @settings(max_examples=100)
 @given(items=streams(), seed=st.integers(0, 2**32 - 1), quantiles=QUANTILES, decimals=st.sampled_from([0, 2]), key=KEYS)
 def test_missing_items_keep_their_coins(
