@@ -38,7 +38,7 @@ RUNS = ["sum", "percentile_approx", "private_quantiles", "quantiles_by", "stream
 
 
 def serve(cores: int, folder: str, rows: int) -> None:
-    """A session that does the runs it is asked for, name and table in a line, and answers with the seconds it took."""
+    """A session that does the runs it is asked for, a name and a table a line, and answers with the seconds taken."""
     from pyspark.sql import functions as F  # noqa: N812
 
     from dpfrugal.engines import spark as dps
