@@ -18,7 +18,8 @@ from dpfrugal import locate_refine, noise
 from dpfrugal.engines import spark as dps
 from dpfrugal.engines import spark_batch
 from dpfrugal.engines.spark_files import FOLDER
-from dpfrugal.engines.spark_worker import InWorker
+from dpfrugal.engines.spark_people import Bounds
+from dpfrugal.engines.spark_worker import InWorker, run
 from dpfrugal.errors import DPFrugalError, ItemError, ParameterError, ParameterTypeError, PrivacyError, TableError
 from dpfrugal.grid import Grid
 from dpfrugal.scattered import walk_rows_plainly
@@ -173,25 +174,23 @@ def test_quantiles_by_equal_the_plain_walk(spark: Any, without_noise: list[int])
 
 
 def test_a_person_has_no_more_rows_than_agreed(spark: Any) -> None:
-    from dpfrugal.engines.spark_keys import bounded
-
-    columns = ("cast(id % 4 - 1 as int) AS code", "id AS row", "id % 3 AS person", "id % 4 AS name")
+    columns = ("cast(id % 4 - 1 as int) AS code", "id AS row", "id % 3 AS person", "id % 4 AS key")
     rows = spark.range(600).selectExpr(*columns)
-    once = bounded(rows, 5, None, 7).where("code >= 0").count()
-    assert once == 15
-    kept = bounded(rows.withColumn("whose", rows.person), 2, 2, 7).where("code >= 0").groupBy("whose", "code").count()
+    once = Bounds(5, None, 7).bounded(rows)
+    assert once.where("code >= 0").count() == 15
+    assert once.count() == 600
+    kept = Bounds(2, 2, 7).bounded(rows).where("code >= 0").groupBy("person", "code").count()
     assert sorted(row["count"] for row in kept.collect()) == [2] * 6
-    assert bounded(rows, 5, None, 7).count() == 600
+    assert Bounds(5, None, 7, undeclared=True).bounded(rows).where("code >= -1").count() == 15
 
 
 def test_which_keys_of_a_person_count_does_not_depend_on_other_keys(spark: Any) -> None:
     """A key that another person brings changes codes; the keys that were chosen for this one must stay."""
-    from dpfrugal.engines.spark_keys import bounded
 
     def chosen(code: str) -> set[int]:
-        columns = (f"cast({code} as int) AS code", "id AS row", "1 AS person", "id % 20 AS name", "id % 20 AS shown")
-        kept = bounded(spark.range(200).selectExpr(*columns), 2, 3, 7).where("code >= 0").select("shown").distinct()
-        return {row.shown for row in kept.collect()}
+        columns = (f"cast({code} as int) AS code", "id AS row", "1 AS person", "id % 20 AS key")
+        kept = Bounds(2, 3, 7).bounded(spark.range(200).selectExpr(*columns)).where("code >= 0")
+        return {row.key for row in kept.select("key").distinct().collect()}
 
     assert len(chosen("id % 20")) == 3
     assert chosen("id % 20") == chosen("id % 20 + 1") == chosen("19 - id % 20")
@@ -344,8 +343,6 @@ def test_refusals_are_sentences(spark: Any, tmp_path: Path) -> None:
 
 
 def test_an_executor_without_the_package_is_reported_in_a_sentence(spark: Any) -> None:
-    from dpfrugal.engines.spark_keyed import run
-
     def lacks(batches: Iterator[Any]) -> Iterator[Any]:
         __import__(MISSING_MODULE)
         yield from batches

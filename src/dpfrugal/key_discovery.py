@@ -87,8 +87,9 @@ class KeyDiscovery:
         from dpfrugal.key_kernel import count_codes
 
         while self._counts.size <= codes.max(initial=0):
-            self._counts = np.concatenate([self._counts, np.zeros_like(self._counts)])
-            self._public = np.concatenate([self._public, np.zeros_like(self._public)])
+            more = max(FEWEST, self._counts.size)
+            self._counts = np.concatenate([self._counts, np.zeros(more, dtype=np.int64)])
+            self._public = np.concatenate([self._public, np.zeros(more, dtype=np.bool_)])
         count_codes(codes, self._counts)
 
     def counts(self) -> NDArray[np.int64]:

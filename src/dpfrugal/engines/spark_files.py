@@ -2,20 +2,22 @@
 
 A record is written beside its place and moved into it, so it is there as a whole or not at all; one that is there
 already is never replaced, also not by another driver at the same moment. Its number is the batch's; the newest counts.
-The record is raw private state, guarded like the checkpoint it lies in.
+The record is raw private state, guarded like the checkpoint it lies in; so are tables that executors write beside it.
 """
 
 import hashlib
 import json
 import os
 import secrets
+from collections.abc import Collection
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
 
+from dpfrugal.engines.spark_worker import run
 from dpfrugal.errors import DPFrugalError, ParameterError, PrivacyError, TableError
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 FOLDER: Final = "dpfrugal-raw-state"
 KEPT_RECORDS: Final = 2
 DRAFT: Final = "draft-"
@@ -54,8 +56,11 @@ class Records:
                 )
         return numbers[-1], record["state"]
 
-    def write(self, batch: int, state: dict[str, Any]) -> None:
-        """Keep a record, once; older ones than the last two go, and drafts that a kill has left."""
+    def write(self, batch: int, state: dict[str, Any], tables: Collection[str] = ()) -> None:
+        """Keep a record, once; older ones than the last two go.
+
+        ``tables`` are those that the next batch goes on from. All others go too, and what a kill has left.
+        """
         numbers = self._numbers()
         if numbers and numbers[-1] >= batch:
             raise PrivacyError(f"Batch {batch} has a record already; nothing was written.")
@@ -70,15 +75,12 @@ class Records:
             self._place(draft, self._path(str(batch)))
         finally:
             self._files.delete(draft, False)
-        if (
-            max(self._numbers(), default=batch) > batch
-        ):  # another driver has written this batch, gone on, and removed its record
+        # Another driver may have written this batch, gone on, and removed its record.
+        if max(self._numbers(), default=batch) > batch:
             raise PrivacyError(f"Batch {batch} had a record already; nothing is released.")
-        for name in [
-            *map(str, numbers[: 1 - KEPT_RECORDS]),
-            *(name for name in self._names() if name.startswith(DRAFT)),
-        ]:
-            self._files.delete(self._path(name), False)
+        stay = {*map(str, [*numbers[1 - KEPT_RECORDS :], batch]), *tables}
+        for name in set(self._names()) - stay:
+            self._files.delete(self._path(name), True)
 
     def _place(self, draft: Any, target: Any) -> None:
         """Give the draft its name, if nothing has it. A link does so at once; elsewhere Hadoop's rename is asked to."""
@@ -106,9 +108,15 @@ class Records:
         files = hadoop.FileContext.getFileContext(self._files.getUri(), self._spark._jsc.hadoopConfiguration())
         files.rename(*(self._files.makeQualified(path) for path in (draft, target)), strictly)
 
-    def remove(self, name: str) -> None:
-        """Delete a file or a folder beside the records, if it is there."""
-        self._files.delete(self._path(name), True)
+    def frame(self, name: str) -> Any:
+        """A table that executors wrote beside the records."""
+        return self._spark.read.parquet(self._path(name).toString())
+
+    def write_frame(self, name: str, frame: Any) -> str:
+        """Let executors write a table beside the records, under a name of its own that no other driver takes."""
+        own = f"{name}-{secrets.token_hex(8)}"
+        run(lambda: frame.write.parquet(self._path(own).toString()))
+        return own
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._folder, name)

@@ -6,7 +6,6 @@ that it returns holds released values, and computing it again draws nothing (doc
 """
 
 import logging
-import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,13 +13,12 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.sql import functions as F  # noqa: N812
 
 from dpfrugal import coins
-from dpfrugal.engines.spark_columns import checked_frame, field, item, reference
+from dpfrugal.engines.spark_columns import checked_frame, field, item
+from dpfrugal.engines.spark_discovery import count_known_keys, know_all_keys
 from dpfrugal.engines.spark_keys import (
     RESULT,
-    bounded,
     checked_kind,
     coded,
     declared_keys,
@@ -29,8 +27,9 @@ from dpfrugal.engines.spark_keys import (
     key_frame,
     partitions_for,
 )
-from dpfrugal.engines.spark_worker import InWorker
-from dpfrugal.errors import ItemError, TableError
+from dpfrugal.engines.spark_people import Bounds, People
+from dpfrugal.engines.spark_worker import InWorker, run
+from dpfrugal.errors import ItemError
 from dpfrugal.frugal import NanPolicy
 from dpfrugal.guarantees import ApproxDP, Guarantee
 from dpfrugal.key_index import NullKeys
@@ -85,23 +84,27 @@ def quantiles_by(
     )
     walk = Walk(estimator, column, by, order_by, person, partitions)
     if discover_keys is not None:
-        _count_keys(estimator, df, by, walk)
-    found = walk.collected(df)
+        know_all_keys(estimator, df, by)
+        count_known_keys(estimator, walk.rows(df))
+    found = walk.checked(Found(run(walk.walked(walk.rows(df), df).toArrow)))
     if not found.rows:
         raise ItemError("There is nothing to release: the table has no rows.")
     take(estimator, found)
-    return released_frame(df.sparkSession, by, estimator.release())
+    return released_frame(df, by, estimator.release())
 
 
-def released_frame(spark: Any, by: str, table: Any) -> Any:
-    """A table of released values as a DataFrame, its keys under their own name."""
+def released_frame(df: Any, by: str, table: Any) -> Any:
+    """A table of released values as a DataFrame: keys have their own name and, also where there are none, type."""
     import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_type
 
     keys = table.column("key")
+    if pa.types.is_null(keys.type):
+        keys = keys.cast(to_arrow_type(field(df, by).dataType))
     if pa.types.is_large_string(keys.type) or pa.types.is_large_binary(keys.type):
         keys = keys.cast(pa.string() if pa.types.is_large_string(keys.type) else pa.binary())
     names = [by if by not in table.column_names else "key", *table.column_names[1:]]
-    return spark.createDataFrame(pa.table([keys, *table.columns[1:]], names=names))
+    return df.sparkSession.createDataFrame(pa.table([keys, *table.columns[1:]], names=names))
 
 
 class Found:
@@ -128,21 +131,23 @@ class Walk:
         order_by: str | None,
         person: str | None,
         partitions: int | None,
+        *,
+        undeclared: bool = False,
     ) -> None:
         checked_kind(estimator._index)
         self._estimator, self._column, self._by = estimator, column, by
         self._order_by, self._person, self._partitions = order_by, person, partitions
-        self._salt = secrets.randbits(62)  # of which rows of a person count
+        bounds = estimator._max_items_per_person, estimator._max_keys_per_person
+        self.bounds = Bounds(*bounds, secrets.randbits(62), undeclared=undeclared)
         self._key_frame: Any = None
         self._in_key_frame = 0
 
-    def rows(self, df: Any) -> Any:
-        """Rows with the code of their key, negative where they move nothing."""
-        estimator = self._estimator
+    def rows(self, df: Any, people: People | None = None) -> Any:
+        """Rows with the code of their key, negative where they move nothing; ``people`` is who has had rows before."""
         rows = coded(df, self._column, self._by, self._keys(df), self._order_by, self._person)
         if self._person is None:
             return rows
-        return bounded(rows, estimator._max_items_per_person, estimator._max_keys_per_person, self._salt)
+        return self.bounds.bounded(rows) if people is None else people.bounded(rows)
 
     def _keys(self, df: Any) -> Any:
         """The keys with their codes: made once, not for every micro-batch; keys are only ever added."""
@@ -151,8 +156,8 @@ class Walk:
             self._key_frame, self._in_key_frame = key_frame(df, self._by, index.keys), index.size
         return self._key_frame
 
-    def frame(self, df: Any, state: Any = None, turn: int = 0) -> Any:
-        """The estimates after the rows, as a DataFrame that has not run; ``state`` are those before, if not public.
+    def walked(self, rows: Any, df: Any, state: Any = None, turn: int = 0) -> Any:
+        """The estimates after the rows of ``df``, as a DataFrame that has not run; ``state`` are those before, if raw.
 
         Positions start anew with every DataFrame, so each ``turn`` has a generator of coins of its own.
         """
@@ -165,14 +170,11 @@ class Walk:
             own.steps if own.widest > 1 else None,
         )
         together = gathered if self._order_by is None else in_order
-        return together(self.rows(df), state, partitions_for(df, self._partitions)).mapInArrow(InWorker(walker), RESULT)
-
-    def collected(self, df: Any) -> Found:
-        """The estimates, fetched once; what the policies refuse is refused here, before anything has changed."""
-        return self.checked(Found(run(self.frame(df).toArrow)))
+        rows = together(rows.drop("key", "person"), state, partitions_for(df, self._partitions))
+        return rows.mapInArrow(InWorker(walker), RESULT)
 
     def checked(self, found: Found) -> Found:
-        """What was found, unless a policy refuses it."""
+        """What was found, unless a policy refuses it, before anything has changed."""
         if found.null_keys and self._estimator._null_keys == "raise":
             raise ItemError('There are null keys; clean the data, or use null_keys="drop".')
         if found.missing and self._estimator._nan_policy == "raise":
@@ -190,38 +192,3 @@ def take(estimator: KeyedDPFrugal1U, found: Found) -> None:
     estimates[found.codes] = found.points
     clock = np.array([estimator.items + found.rows], dtype=np.int64)
     estimator._state = replace(estimator._state, estimates=estimates, clock=clock)
-
-
-def run(action: Any) -> Any:
-    """What an action gives; an executor that lacks a module is reported in a sentence."""
-    from pyspark.errors import PythonException
-
-    lacking = None
-    try:
-        return action()
-    except PythonException as error:
-        lacking = re.search(r"ModuleNotFoundError: No module named '(\w+)", str(error))
-        if lacking is None:
-            raise
-    raise TableError(
-        f"An executor has no module {lacking[1]}: install dpfrugal[spark] and what your own functions need on every "
-        "executor, or ship an environment with spark.archives."
-    )
-
-
-def _count_keys(estimator: KeyedDPFrugal1U, df: Any, by: str, walk: Walk) -> None:
-    """Make all keys that occur known to the estimator, then count the rows that will move them, each person's bounded.
-
-    The estimator decides which keys may be shown.
-    """
-    discovery = estimator._discovery
-    if discovery is None:
-        return
-    occurring = df.where(reference(by).isNotNull()).select(reference(by).alias("key")).distinct().toArrow()
-    discovery.count(estimator._index.codes(occurring.column("key")))  # makes room
-    estimator._state = estimator._state.with_room(estimator._index.size, estimator._first_start)
-    moving = walk.rows(df).where((F.col("code") >= 0) & F.col("item").isNotNull() & ~F.isnan("item"))
-    found = moving.groupBy("code").count().toArrow()
-    counts = np.zeros_like(discovery.counts())
-    counts[found.column("code").to_numpy()] = found.column("count").to_numpy()
-    discovery.restore(counts, discovery.shown())

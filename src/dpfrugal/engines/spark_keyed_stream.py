@@ -1,10 +1,12 @@
 """Quantiles per key of a Spark stream: a walk that goes on from micro-batch to micro-batch.
 
-Between releases the estimates are raw. The executors write them to the checkpoint and read them from there; the driver
-sees them only to add noise, when a release is due. A batch has one record, written before its release leaves; where
-Spark replays the batch after a crash, the sink gets the recorded release again (docs/proofs.md, Theorem 13).
+Between releases the estimates are raw, and so are counts of keys that are not public and of people's rows. The
+executors write them to the checkpoint and read them from there; the driver sees them only to add noise, when a release
+is due. A batch has one record, written before its release leaves; where Spark replays the batch after a crash, the sink
+gets the recorded release again (docs/proofs.md, Theorem 13).
 """
 
+import base64
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,14 +15,19 @@ from typing import Any, Unpack
 import numpy as np
 
 from dpfrugal.engines.spark_columns import checked_frame, field, item
-from dpfrugal.engines.spark_files import FOLDER, Records
-from dpfrugal.engines.spark_keyed import Found, KeyedOptions, Walk, released_frame, run, take
+from dpfrugal.engines.spark_discovery import counted_keys, keep_public, release_of_public
+from dpfrugal.engines.spark_files import Records
+from dpfrugal.engines.spark_keyed import Found, KeyedOptions, Walk, released_frame, take
 from dpfrugal.engines.spark_keys import declared_keys, key_frame
+from dpfrugal.engines.spark_people import People
 from dpfrugal.engines.spark_query import Query
 from dpfrugal.engines.spark_stream import goes_on
+from dpfrugal.engines.spark_worker import run
 from dpfrugal.errors import ParameterError, ParameterTypeError, PrivacyError
-from dpfrugal.guarantees import Guarantee
+from dpfrugal.guarantees import ApproxDP, Guarantee
 from dpfrugal.keyed import KeyedDPFrugal1U
+from dpfrugal.keyed_checkpoint import keys_of, of_table
+from dpfrugal.keyed_release import table_of
 from dpfrugal.ledger import Ledger
 from dpfrugal.records import of_guarantee
 
@@ -32,11 +39,13 @@ def stream_quantiles_by(
     by: str,
     quantiles: float | Sequence[float],
     guarantee: Guarantee,
-    keys: Any,
+    keys: Any = None,
+    discover_keys: ApproxDP | None = None,
     checkpoint: str,
     sink: Callable[[Any, int], None],
     release_every: int = 1,
     order_by: str | None = None,
+    person: str | None = None,
     partitions: int | None = None,
     trigger: dict[str, Any] | None = None,
     **options: Unpack[KeyedOptions],
@@ -44,8 +53,9 @@ def stream_quantiles_by(
     """Start a StreamingQuery that calls ``sink(table, batch_id)`` after every so many micro-batches.
 
     ``table`` is a DataFrame of key, quantile, value and α. After a restart the sink may be called again for the last
-    batch, with the same table: write by ``batch_id``. The keys are declared, and fixed for the checkpoint's
-    life; the number of partitions is not.
+    batch, with the same table: write by ``batch_id``. Declared keys are fixed for the checkpoint's life; discovered
+    ones have their first value at the release after the one that finds them. With ``person``, a person's rows are
+    bounded over the whole stream, and those that come first have their turn first. The number of partitions may change.
     """
     item(checked_frame(df, streaming=True), column)
     field(df, by)
@@ -55,27 +65,31 @@ def stream_quantiles_by(
         raise ParameterError(f"release_every must be a whole number above 0; {release_every} is not.")
     ledger, dataset = options.pop("ledger", None), options.pop("dataset", None)
     keys = declared_keys(keys, by)
-    estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=keys, **options)
-    key_frame(df, by, estimator.keys)
+    estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=keys, discover_keys=discover_keys, **options)
+    if discover_keys is None:
+        key_frame(df, by, estimator.keys)
+    for other in (order_by, person):
+        if other is not None:
+            field(df, other)
     query = {
         "kind": "quantiles_by",
         "column": column,
         "by": by,
+        "person": person,
         "quantiles": list(estimator.quantiles),
         "guarantee": of_guarantee(guarantee),
         "keys": hashlib.sha256(repr(estimator.keys.to_pylist()).encode("utf-8")).hexdigest(),
+        "discover_keys": None if discover_keys is None else of_guarantee(discover_keys),
         "release_every": release_every,
         "options": {name: value for name, value in options.items() if name != "coin_seed"},
     }
     records = Records(df.sparkSession, checkpoint, query)
     if records.newest() is None:  # a stream that goes on has been charged
         options["ledger"], options["dataset"] = ledger, dataset
-        estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=keys, **options)
-    walk = Walk(estimator, column, by, order_by, None, partitions)
-    stream = KeyedStream(
-        *(df.sparkSession, estimator, walk, records, f"{checkpoint}/{FOLDER}", by, sink, release_every),
-        ledger=ledger,
-    )
+        estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=keys, discover_keys=discover_keys, **options)
+    walk = Walk(estimator, column, by, order_by, person, partitions, undeclared=discover_keys is not None)
+    people = None if person is None else People(records, walk.bounds)
+    stream = KeyedStream(estimator, walk, records, by, sink, release_every, people=people, ledger=ledger)
     writer = df.writeStream.option("checkpointLocation", checkpoint)
     return Query(writer.trigger(**trigger) if trigger else writer, stream.take)
 
@@ -85,26 +99,30 @@ class KeyedStream:
 
     def __init__(
         self,
-        spark: Any,
         estimator: KeyedDPFrugal1U,
         walk: Walk,
         records: Records,
-        folder: str,
         by: str,
         sink: Callable[[Any, int], None],
         release_every: int,
+        *,
+        people: People | None = None,
         ledger: Ledger | None = None,
     ) -> None:
-        self._spark, self._estimator, self._walk, self._records = spark, estimator, walk, records
-        self._folder, self._by, self._sink, self._release_every = folder, by, sink, release_every
-        self._batch, self._waiting, self._open = -1, 0, False
-        self._shown: tuple[list[float], list[float]] | None = None
+        self._estimator, self._walk, self._records, self._people = estimator, walk, records, people
+        self._by, self._sink, self._release_every = by, sink, release_every
+        self._batch, self._waiting = -1, 0
+        self._points: str | None = None  # tables of raw state since the last release: estimates
+        self._counted: str | None = None  # and the rows of keys that are not public
+        self._shown: Any = None
+        if estimator.discover_keys is not None:
+            keep_public(estimator, [])
         if (newest := records.newest()) is not None:
             self._batch, state = newest
             self._restore(state)
             estimator._account = goes_on(state["account"], ledger)
             if estimator._account.stale:
-                self._waiting, self._open = 0, False
+                self._waiting, self._points, self._counted = 0, None, None
 
     def take(self, batch: Any, batch_id: int) -> None:
         """Walk through a batch and record it, then release; or, where it is recorded already, release the same."""
@@ -113,41 +131,60 @@ class KeyedStream:
         if batch_id > self._batch:
             self._walk_through(batch, batch_id)
         if self._shown is not None:
-            self._sink(released_frame(self._spark, self._by, self._table()), batch_id)
+            self._sink(released_frame(batch, self._by, self._shown), batch_id)
 
     def _walk_through(self, batch: Any, batch_id: int) -> None:
-        before = self._spark.read.parquet(self._path(self._batch)) if self._open else None
-        # Each batch has coins of its own: a row's position starts anew with each.
-        after = self._walk.frame(batch, before, turn=batch_id)
-        due = self._waiting + 1 >= self._release_every
-        self._shown = None
-        if due:
-            found = self._walk.checked(Found(run(after.toArrow)))
-            take(self._estimator, found)
-            if self._estimator.items:
-                table = self._estimator.release()
-                self._shown = table.column("value").to_pylist(), table.column("alpha").to_pylist()
-        else:
-            run(lambda: after.write.mode("overwrite").parquet(self._path(batch_id)))
-            summary = self._spark.read.parquet(self._path(batch_id)).where("code < 0").toArrow()
-            found = self._walk.checked(Found(summary))
-            clock = np.array([self._estimator.items + found.rows], dtype=np.int64)
-            self._estimator._state = replace(self._estimator._state, clock=clock)
-        self._waiting, self._open = (0, False) if due else (self._waiting + 1, True)
-        self._records.write(batch_id, self._state())
-        self._records.remove(self._raw(self._batch))  # nothing goes on from there any more
+        rows, discovers = self._walk.rows(batch, self._people), self._estimator.discover_keys is not None
+        again = discovers or self._people is not None
+        if again:  # more than one job looks at them
+            rows = rows.persist()
+        try:
+            # Each batch has coins of its own: a row's position starts anew with each.
+            after = self._walk.walked(rows, batch, self._frame(self._points), turn=batch_id)
+            counted = counted_keys(rows, self._frame(self._counted)) if discovers else None
+            if self._waiting + 1 >= self._release_every:
+                self._release(after, counted)
+            else:
+                self._wait(after, counted, batch_id)
+            if self._people is not None:
+                self._people.write(rows, batch_id)
+        finally:
+            if again:
+                rows.unpersist()
+        self._records.write(batch_id, self._state(), self._tables())
         self._batch = batch_id
 
-    def _raw(self, batch_id: int) -> str:
-        """The name of the folder that the executors write a batch's estimates to."""
-        return f"keys-{batch_id}"
+    def _release(self, after: Any, counted: Any) -> None:
+        """Fetch what is raw, and add noise to it."""
+        found = self._walk.checked(Found(run(after.toArrow)))
+        take(self._estimator, found)
+        self._shown = None
+        if self._estimator.items:
+            release = self._estimator.release
+            self._shown = release() if counted is None else release_of_public(self._estimator, run(counted.toArrow))
+        self._waiting, self._points, self._counted = 0, None, None
 
-    def _path(self, batch_id: int) -> str:
-        return f"{self._folder}/{self._raw(batch_id)}"
+    def _wait(self, after: Any, counted: Any, batch_id: int) -> None:
+        """Let executors keep what is raw; the driver looks at how many rows there were."""
+        points = self._records.write_frame(f"keys-{batch_id}", after)
+        found = self._walk.checked(Found(self._records.frame(points).where("code < 0").toArrow()))
+        clock = np.array([self._estimator.items + found.rows], dtype=np.int64)
+        self._estimator._state = replace(self._estimator._state, clock=clock)
+        if counted is not None:
+            self._counted = self._records.write_frame(f"counts-{batch_id}", counted)
+        self._waiting, self._points, self._shown = self._waiting + 1, points, None
+
+    def _frame(self, name: str | None) -> Any:
+        return None if name is None else self._records.frame(name)
+
+    def _tables(self) -> list[str]:
+        """The raw tables that the next batch goes on from."""
+        people = [] if self._people is None else self._people.parts
+        return [name for name in (self._points, self._counted, *people) if name is not None]
 
     def _state(self) -> dict[str, Any]:
-        """All of it is public but the number of the batch whose raw estimates go on."""
-        own = self._estimator._state
+        """All of it is public but the names of the tables that are not."""
+        own, discovers = self._estimator._state, self._estimator.discover_keys is not None
         return {
             "estimates": own.estimates.tolist(),
             "steps": None if own.steps is None else own.steps.tolist(),
@@ -158,35 +195,52 @@ class KeyedStream:
             "widest": own.widest,
             "coin_key": own.path.key,
             "waiting": self._waiting,
-            "open": self._open,
-            "shown": self._shown,
+            "points": self._points,
+            "counted": self._counted,
+            "people": None if self._people is None else self._people.parts,
+            "public": _text_of(self._estimator._index.keys) if discovers else None,
+            "shown": None if self._shown is None else self._shown_record(discovers),
             "account": self._estimator._account.to_record(),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        own = self._estimator._state
+        if state["public"] is not None:
+            keep_public(self._estimator, _keys_of(state["public"]))
+        own, steps = self._estimator._state, state["steps"]
+        shape = own.estimates.shape
         self._estimator._state = replace(
             own,
             path=replace(own.path, key=state["coin_key"]),
-            estimates=np.array(state["estimates"], dtype=np.int64),
-            steps=None if state["steps"] is None else np.array(state["steps"], dtype=np.uint8),
-            anchors=np.array(state["anchors"], dtype=np.float64),
+            estimates=np.array(state["estimates"], dtype=np.int64).reshape(shape),
+            steps=None if steps is None else np.array(steps, dtype=np.uint8).reshape(shape),
+            anchors=np.array(state["anchors"], dtype=np.float64).reshape(shape),
             clock=np.array([state["clock"]], dtype=np.int64),
             released_at=state["released_at"],
             farthest=state["farthest"],
             widest=state["widest"],
         )
-        self._waiting, self._open = state["waiting"], state["open"]
-        self._shown = None if state["shown"] is None else tuple(state["shown"])
+        self._waiting, self._points, self._counted = state["waiting"], state["points"], state["counted"]
+        if self._people is not None:
+            self._people.parts = list(state["people"])
+        if (shown := state["shown"]) is not None:
+            keys = self._estimator.keys if shown["keys"] is None else _keys_of(shown["keys"])
+            values, alphas = np.array(shown["values"], dtype=np.float64), np.array(shown["alphas"], dtype=np.float64)
+            self._shown = table_of(keys, self._estimator.quantiles, values, alphas, {})
 
-    def _table(self) -> Any:
-        """The recorded release."""
-        import pyarrow as pa
+    def _shown_record(self, discovers: bool) -> dict[str, Any]:
+        """The release; of declared keys the values alone."""
+        keys = self._shown.column("key").combine_chunks()[:: len(self._estimator.quantiles)]
+        values, alphas = (self._shown.column(name).to_pylist() for name in ("value", "alpha"))
+        return {"keys": _text_of(keys) if discovers else None, "values": values, "alphas": alphas}
 
-        values, alphas = self._shown or ([], [])
-        quantiles = self._estimator.quantiles
-        keys = self._estimator.keys
-        count = len(keys)
-        names = keys.take(pa.array(np.repeat(np.arange(count), len(quantiles))))
-        of = pa.array(np.tile(np.array(quantiles), count))
-        return pa.table({"key": names, "quantile": of, "value": pa.array(values), "alpha": pa.array(alphas)})
+
+def _text_of(keys: Any) -> str:
+    """Keys as a text."""
+    import pyarrow as pa
+
+    return base64.b64encode(of_table(pa.table({"key": keys})).tobytes()).decode("ascii")
+
+
+def _keys_of(text: str) -> Any:
+    """The keys that ``_text_of`` wrote."""
+    return keys_of(np.frombuffer(base64.b64decode(text), dtype=np.uint8))

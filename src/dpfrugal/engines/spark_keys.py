@@ -1,11 +1,10 @@
-"""Keys of a Spark table: which code each row's key has, and which rows of a person count.
+"""Keys of a Spark table: which code each row's key has, and how all rows of a key come together.
 
 The declared keys are numbered on the driver and joined to the rows by Spark. A row keeps its position, for its coin.
 """
 
 from typing import Any
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
@@ -13,7 +12,7 @@ from dpfrugal.engines.spark_columns import INTEGERS, field, item, partitions_of,
 from dpfrugal.engines.spark_worker import InWorker
 from dpfrugal.errors import ParameterError, ParameterTypeError
 from dpfrugal.key_index import KeyIndex
-from dpfrugal.packets import NO_PERSON, NULL_KEY, SET_ASIDE, UNDECLARED, Packer
+from dpfrugal.packets import NULL_KEY, UNDECLARED, Packer
 
 
 def declared_keys(keys: Any, by: str) -> Any:
@@ -52,38 +51,21 @@ def key_frame(df: Any, by: str, keys: Any) -> Any:
 
 
 def coded(df: Any, column: str, by: str, keys: Any, order_by: str | None, person: str | None) -> Any:
-    """Rows of code, item, row and, where asked for, order, person and the key's name as a hash.
+    """Rows of key, code, item, row and, where asked for, order and person.
 
     ``keys`` is what ``key_frame`` gives; None where there are none yet.
     """
     number, _ = item(df, column)
     extra = [] if order_by is None else [reference(field(df, order_by).name).alias("order")]
-    if person is not None:  # a key's own hash: its code depends on which other keys there are
-        extra += [reference(field(df, person).name).alias("person"), F.xxhash64(reference(by)).alias("name")]
+    if person is not None:
+        extra.append(reference(field(df, person).name).alias("person"))
     rows = df.select(
         reference(by).alias("key"), number.alias("item"), F.monotonically_increasing_id().alias("row"), *extra
     )
     none_yet = rows.withColumn("code", F.lit(None).cast("int"))
     found = none_yet if keys is None else rows.join(F.broadcast(keys), "key", "left")
     none = F.when(F.col("key").isNull(), F.lit(NULL_KEY)).otherwise(F.lit(UNDECLARED))
-    return found.withColumn("code", F.coalesce("code", none).cast("int")).drop("key")
-
-
-def bounded(rows: Any, max_items: int, max_keys: int | None, salt: int) -> Any:
-    """Rows beyond what their person may have get a code that moves nothing; which ones is chance: the salt."""
-    chance = F.lit(salt)
-    counted = F.col("code") >= 0
-    own = Window.partitionBy("person", counted)
-    if max_keys is None:
-        spare = F.row_number().over(own.orderBy(F.xxhash64("row", chance))) > max_items
-    else:
-        each = Window.partitionBy("person", "code").orderBy(F.xxhash64("row", chance))
-        spare = F.row_number().over(each) > max_items
-        spare |= F.dense_rank().over(own.orderBy(F.xxhash64("name", "person", chance), "code")) > max_keys
-    code = F.when(counted & spare, F.lit(SET_ASIDE)).otherwise(F.col("code"))
-    return rows.withColumn("code", F.when(F.col("person").isNull(), F.lit(NO_PERSON)).otherwise(code)).drop(
-        "person", "name"
-    )
+    return found.withColumn("code", F.coalesce("code", none).cast("int"))
 
 
 def gathered(rows: Any, state: Any, partitions: int) -> Any:

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming import StreamingQuery
 
 from dpfrugal.errors import DPFrugalError
 
 
-class Query:
-    """A StreamingQuery: all that Spark's has, by the same names."""
+class Query(StreamingQuery):  # type: ignore[misc]  # pyspark's types are not followed
+    """A StreamingQuery, all of it; the waiting calls raise what was refused."""
 
     def __init__(self, writer: Any, take: Callable[[Any, int], None]) -> None:
         self._refusal: DPFrugalError | None = None
@@ -25,20 +26,20 @@ class Query:
                 self._refusal = error
                 raise
 
-        self._query = writer.foreachBatch(remembering).start()
+        super().__init__(writer.foreachBatch(remembering).start()._jsq)
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802 - Spark's name
         """Wait until the query ends, or so many seconds; raises what ended it."""
-        ended: bool | None = self._told(lambda: self._query.awaitTermination(timeout))
+        ended: bool | None = self._told(lambda: super(Query, self).awaitTermination(timeout))
         return ended
 
     def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
         """Wait until all that is there has been taken; raises what ended the query."""
-        self._told(self._query.processAllAvailable)
+        self._told(super().processAllAvailable)
 
     def exception(self) -> Exception | None:
         """What ended the query; None where nothing did."""
-        ended: Exception | None = self._query.exception()
+        ended: Exception | None = super().exception()
         return self._refusal if ended is not None and self._refusal is not None else ended
 
     def _told(self, wait: Callable[[], Any]) -> Any:
@@ -48,6 +49,3 @@ class Query:
             if self._refusal is None:
                 raise
         raise self._refusal
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._query, name)

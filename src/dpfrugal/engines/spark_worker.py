@@ -1,13 +1,17 @@
 """What runs in Spark's Python workers, so that a task costs little more than its rows.
 
 A worker collects garbage after every task, and looks at each object of pandas, numpy and the compiler again: 80 ms,
-more than the rows of a micro-batch take. What has been loaded stays, so the first task of a kind puts it aside.
+more than the rows of a micro-batch take. What has been loaded stays, so the first task of a kind puts it aside. A
+worker that lacks a module cannot say so in a sentence; the driver does.
 """
 
 import gc
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from dpfrugal.errors import TableError
 
 _settled: set[type] = set()
 
@@ -25,3 +29,20 @@ class InWorker:
             _settled.add(type(self.work))
             gc.collect()
             gc.freeze()
+
+
+def run(action: Any) -> Any:
+    """What an action gives; an executor that lacks a module is reported in a sentence."""
+    from pyspark.errors import PythonException
+
+    lacking = None
+    try:
+        return action()
+    except PythonException as error:
+        lacking = re.search(r"ModuleNotFoundError: No module named '(\w+)", str(error))
+        if lacking is None:
+            raise
+    raise TableError(
+        f"An executor has no module {lacking[1]}: install dpfrugal[spark] and what your own functions need on every "
+        "executor, or ship an environment with spark.archives."
+    )

@@ -1,0 +1,91 @@
+"""People on Spark: which rows of a person count, in one table or over all batches of a stream.
+
+Which rows are taken depends on that person's rows and on chance only, as in ``contributions``. Of a stream, what each
+person has had taken so far is raw: executors write it beside the other raw state, and read it from there.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from dpfrugal.engines.spark_files import Records
+from dpfrugal.packets import NO_PERSON, SET_ASIDE, UNDECLARED
+
+MOST_PARTS: Final = 16  # a part is read with every batch; so many are made one
+
+
+class Bounds:
+    """How many rows of a person count, or how many in each of how many keys; and, with the salt, which."""
+
+    def __init__(self, max_items: int, max_keys: int | None, salt: int, *, undeclared: bool = False) -> None:
+        self._max_items, self._max_keys, self._salt = max_items, max_keys, F.lit(salt)
+        self._undeclared = undeclared  # rows of keys that are not public yet count too: they make keys known
+
+    @property
+    def _own(self) -> list[str]:
+        return ["person"] if self._max_keys is None else ["person", "key"]
+
+    def counts(self) -> Any:
+        """Whether a row is one of those that a person may have only so many of."""
+        code = F.col("code")
+        return (code >= 0) | (code == UNDECLARED) if self._undeclared else code >= 0
+
+    def bounded(self, rows: Any, before: Any = None) -> Any:
+        """Rows beyond what their person may have get a code that moves nothing; ``before`` is what ``taken`` gave."""
+        rows = rows.withColumn("counts", self.counts())
+        if before is None:
+            rows = rows.withColumns({"had": F.lit(0), "keys_had": F.lit(0)})
+        else:
+            rows = rows.join(before, self._own, "left")
+            if self._max_keys is not None:
+                rows = rows.join(before.groupBy("person").agg(F.count(F.lit(1)).alias("keys_had")), "person", "left")
+        had = F.coalesce("had", F.lit(0))
+        each = Window.partitionBy(*self._own, "counts").orderBy(F.xxhash64("row", self._salt))
+        spare = F.row_number().over(each) + had > self._max_items
+        if self._max_keys is not None:  # by the keys' own hashes: codes depend on which other keys there are
+            rows = rows.withColumn("new", had == 0)
+            order = F.xxhash64(F.xxhash64("key"), "person", self._salt), "key"
+            place = F.dense_rank().over(Window.partitionBy("person", "counts", "new").orderBy(*order))
+            spare |= F.col("new") & (place + F.coalesce("keys_had", F.lit(0)) > self._max_keys)
+        code = F.when(F.col("counts") & spare, F.lit(SET_ASIDE)).otherwise(F.col("code"))
+        code = F.when(F.col("person").isNull(), F.lit(NO_PERSON)).otherwise(code)
+        return rows.withColumn("code", code).drop("counts", "had", "keys_had", "new")
+
+    def taken(self, bounded: Any, before: Any = None) -> Any:
+        """How many rows each person has had by now, in each key where keys are limited."""
+        now = bounded.where(self.counts()).groupBy(*self._own).agg(F.count(F.lit(1)).alias("had"))
+        return now if before is None else self.added([before, now])
+
+    def added(self, parts: Sequence[Any]) -> Any:
+        """What several parts say together."""
+        return (
+            reduce(lambda one, other: one.unionByName(other), parts).groupBy(*self._own).agg(F.sum("had").alias("had"))
+        )
+
+
+class People:
+    """What the people of a stream have had, in parts: one for each batch, made one when they are many."""
+
+    def __init__(self, records: Records, bounds: Bounds, parts: Sequence[str] = ()) -> None:
+        self._records, self._bounds, self.parts = records, bounds, list(parts)
+
+    def before(self) -> Any:
+        """What they had before this batch; None where there was none."""
+        if not self.parts:
+            return None
+        return self._bounds.added([self._records.frame(part) for part in self.parts])
+
+    def bounded(self, rows: Any) -> Any:
+        """The rows of a batch, those beyond the bounds set aside."""
+        return self._bounds.bounded(rows, self.before())
+
+    def write(self, bounded: Any, batch: int) -> None:
+        """Note what was taken of a batch; that it counts is for the batch's record to say."""
+        together = len(self.parts) >= MOST_PARTS
+        part = self._records.write_frame(
+            f"people-{batch}", self._bounds.taken(bounded, self.before() if together else None)
+        )
+        self.parts = [*([] if together else self.parts), part]
