@@ -3,9 +3,11 @@
 import gc
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -59,6 +61,18 @@ def test_a_table_in_order_of_time_is_as_good_as_a_shuffled_one(ordered: Any) -> 
     for q, value in zip(release.quantiles, release.values, strict=True):
         assert abs(value / 400_000 - q) < 3 * (q * (1 - q) / 400_000) ** 0.5
     assert release.items == 400_000
+
+
+def test_a_table_is_scanned_twice_and_never_again(ordered: Any, spark: Any) -> None:
+    read = spark.sparkContext.accumulator(0)
+
+    def noted(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            read.add(len(batch))
+            yield batch
+
+    dps.private_quantiles(ordered.mapInArrow(noted, ordered.schema), "x", [0.1, 0.5, 0.99], GUARANTEE)
+    assert read.value == 2 * 400_000
 
 
 def test_every_row_is_in_the_sample_or_in_the_rest(ordered: Any) -> None:
@@ -306,6 +320,11 @@ def test_refusals_are_sentences(spark: Any, tmp_path: Path) -> None:
         (ParameterTypeError, "Spark DataFrame, not list", lambda: dps.private_quantiles([], "x", 0.5, GUARANTEE)),
         (
             ParameterTypeError,
+            "belongs to Spark Connect",
+            lambda: dps.private_quantiles(SimpleNamespace(isStreaming=False, schema=df.schema), "x", 0.5, GUARANTEE),
+        ),
+        (
+            ParameterTypeError,
             "is not a streaming",
             lambda: dps.stream_private_quantiles(df, "x", 0.5, GUARANTEE, **streamed),
         ),
@@ -327,6 +346,11 @@ def test_refusals_are_sentences(spark: Any, tmp_path: Path) -> None:
             ItemError,
             "NaN or null items",
             lambda: dps.quantiles_by(df, "x", by="key", keys=["a"], null_keys="drop", **by),
+        ),
+        (
+            ParameterError,
+            "keys has several columns, and none of them is 'key'",
+            lambda: dps.quantiles_by(df, "x", by="key", keys=df.toDF("a", "b", "c"), **by),
         ),
         (ParameterError, "partitions", lambda: dps.quantiles_by(df, "x", by="key", keys=["a"], partitions=0, **by)),
         (
@@ -350,6 +374,24 @@ def test_an_executor_without_the_package_is_reported_in_a_sentence(spark: Any) -
     with pytest.raises(TableError, match="install dpfrugal") as caught:
         run(spark.range(1).mapInArrow(lacks, "id long").collect)
     assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("module", ["numba", "dpfrugal"])
+def test_workers_that_lack_a_module_are_reported_in_a_sentence(
+    module: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers of another Python, which has all but that module."""
+    lacks = f'raise ModuleNotFoundError("No module named {module!r}", name={module!r})'
+    (tmp_path / f"{module}.py").write_text(lacks, encoding="utf-8")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path}:$PYTHONPATH exec {sys.executable} "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
+    df = spark.range(10).selectExpr("cast(id as double) AS x", "id AS key")
+    with pytest.raises(TableError, match=f"An executor has no module {module}: install dpfrugal") as caught:
+        dps.quantiles_by(df, "x", by="key", quantiles=0.5, guarantee=GUARANTEE, keys=[1])
+    assert "\n" not in str(caught.value)
+    assert dps.private_quantiles(df, "x", 0.5, GUARANTEE).items == 10  # counting needs no Python there
 
 
 def test_the_notebook_runs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:

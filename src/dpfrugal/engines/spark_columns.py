@@ -23,6 +23,10 @@ def checked_frame(df: Any, *, streaming: bool) -> Any:
     """``df``, if it is a DataFrame of the right kind."""
     if not hasattr(df, "isStreaming") or not hasattr(df, "schema"):
         raise ParameterTypeError(f"df must be a Spark DataFrame, not {type(df).__name__}.")
+    if not hasattr(df, "_jdf"):
+        raise ParameterTypeError(
+            "df belongs to Spark Connect, which shows no plans and no files; use a classic session."
+        )
     if df.isStreaming and not streaming:
         raise ParameterTypeError("df is a streaming DataFrame; use stream_private_quantiles or stream_quantiles_by.")
     if streaming and not df.isStreaming:

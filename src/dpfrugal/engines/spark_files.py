@@ -26,11 +26,12 @@ DRAFT: Final = "draft-"
 class Records:
     """The records of one query."""
 
-    def __init__(self, spark: Any, checkpoint: str, query: dict[str, Any]) -> None:
-        if not isinstance(checkpoint, str) or not checkpoint:
+    def __init__(self, spark: Any, checkpoint: str | os.PathLike[str], query: dict[str, Any]) -> None:
+        if not isinstance(checkpoint, str | os.PathLike) or not os.fspath(checkpoint):
             raise ParameterError("checkpoint must be the path of a folder: without one, a restart would count again.")
+        self.checkpoint = os.fspath(checkpoint)
         self._spark, self._jvm = spark, spark._jvm
-        self._folder = self._jvm.org.apache.hadoop.fs.Path(checkpoint, FOLDER)
+        self._folder = self._jvm.org.apache.hadoop.fs.Path(self.checkpoint, FOLDER)
         self._files = self._folder.getFileSystem(spark._jsc.hadoopConfiguration())
         self._query = json.loads(json.dumps(query))
 

@@ -8,6 +8,7 @@ gets the recorded release again (docs/proofs.md, Theorem 13).
 
 import base64
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
@@ -41,7 +42,7 @@ def stream_quantiles_by(
     guarantee: Guarantee,
     keys: Any = None,
     discover_keys: ApproxDP | None = None,
-    checkpoint: str,
+    checkpoint: str | os.PathLike[str],
     sink: Callable[[Any, int], None],
     release_every: int = 1,
     order_by: str | None = None,
@@ -90,7 +91,7 @@ def stream_quantiles_by(
     walk = Walk(estimator, column, by, order_by, person, partitions, undeclared=discover_keys is not None)
     people = None if person is None else People(records, walk.bounds)
     stream = KeyedStream(estimator, walk, records, by, sink, release_every, people=people, ledger=ledger)
-    writer = df.writeStream.option("checkpointLocation", checkpoint)
+    writer = df.writeStream.option("checkpointLocation", records.checkpoint)
     return Query(writer.trigger(**trigger) if trigger else writer, stream.take)
 
 

@@ -20,6 +20,8 @@ def declared_keys(keys: Any, by: str) -> Any:
     if hasattr(keys, "isStreaming"):
         if keys.isStreaming:
             raise ParameterTypeError("keys must not be a streaming DataFrame: keys are declared once.")
+        if by not in keys.columns and len(keys.columns) > 1:
+            raise ParameterError(f"keys has several columns, and none of them is {by!r}; select the one with the keys.")
         name = by if by in keys.columns else keys.columns[0]
         return keys.select(reference(name)).toArrow().column(0)
     return keys

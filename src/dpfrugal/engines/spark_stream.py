@@ -5,6 +5,7 @@ after a crash is not counted again, and what the sink gets for it is the release
 with different noise show the same items (docs/proofs.md, Theorem 13).
 """
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
@@ -30,7 +31,7 @@ def stream_private_quantiles(
     quantiles: float | Sequence[float],
     guarantee: Guarantee,
     *,
-    checkpoint: str,
+    checkpoint: str | os.PathLike[str],
     sink: Sink,
     trigger: dict[str, Any] | None = None,
     half_life: float | None = None,
@@ -53,7 +54,7 @@ def stream_private_quantiles(
         options["ledger"], options["dataset"] = ledger, dataset
         estimator = PrivateQuantile(quantiles, guarantee, half_life=half_life, **options)
     segments = Segments(estimator, column, records, sink, ledger)
-    writer = df.writeStream.option("checkpointLocation", checkpoint)
+    writer = df.writeStream.option("checkpointLocation", records.checkpoint)
     return Query(writer.trigger(**trigger) if trigger else writer, segments.take)
 
 
