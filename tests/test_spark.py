@@ -210,6 +210,54 @@ def test_which_keys_of_a_person_count_does_not_depend_on_other_keys(spark: Any) 
     assert chosen("id % 20") == chosen("id % 20 + 1") == chosen("19 - id % 20")
 
 
+@pytest.mark.parametrize("order_by", [None, "at"])
+def test_a_row_is_walked_in_one_round(order_by: str | None, spark: Any, without_noise: list[int]) -> None:
+    """A row above almost always moves its estimate by one step up, so that the estimate counts rows."""
+    df = spark.range(9_000, numPartitions=3).selectExpr("1e6D AS x", "id % 3 AS key", "-id AS at")
+    by: dict[str, Any] = {"by": "key", "quantiles": 0.999999, "guarantee": GUARANTEE, "keys": [0, 1], "coin_seed": 1}
+    by |= {"order_by": order_by, "adaptive_steps": False}
+    for rounds in (1, 2, 7):
+        without_noise.clear()
+        found = dps.quantiles_by(df, "x", rounds=rounds, **by)
+        assert [row.value for row in found.collect()] == [3000, 3000]
+        assert without_noise == [2] * rounds
+    one = df.limit(1)
+    assert dps.quantiles_by(one, "x", rounds=5, **by).count() == 2
+    with pytest.raises(ItemError, match="no rows"):
+        dps.quantiles_by(df.limit(0), "x", rounds=5, **by)
+    with pytest.raises(ItemError, match="NaN or null"):
+        dps.quantiles_by(df.withColumn("x", F.when(df["at"] < 0, df.x)), "x", rounds=5, **by)
+    with pytest.raises(ParameterError, match="rounds must be at least 1"):
+        dps.quantiles_by(df, "x", rounds=0, **by)
+
+
+def test_steps_adapt_over_rounds(spark: Any) -> None:
+    df = spark.range(120_000, numPartitions=4).selectExpr("50000 + 100 * randn(1) AS x", "id % 3 AS key")
+    by: dict[str, Any] = {"by": "key", "quantiles": 0.5, "guarantee": GUARANTEE, "keys": [0, 1, 2]}
+    far, near = ([row.value for row in dps.quantiles_by(df, "x", rounds=n, **by).collect()] for n in (1, 40))
+    assert max(far) < 42_000  # a step a row
+    assert all(abs(value - 50_000) < 500 for value in near)  # 40 standard deviations of the walk at its smallest step
+    cost = dpf.ApproxDP(epsilon=1.0, delta=1e-9)
+    found = dps.quantiles_by(df, "x", rounds=40, discover_keys=cost, **{**by, "keys": None})
+    assert [row.key for row in found.collect()] == [0, 1, 2]
+    assert all(abs(row.value - 50_000) < 500 for row in found.collect())
+
+
+def test_rows_that_are_lost_between_two_rounds_are_not_gathered_again(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def losing(values: Any, *_: Any) -> Any:
+        for held in spark.sparkContext._jsc.getPersistentRDDs().values():
+            held.unpersist()
+        return values
+
+    monkeypatch.setattr(noise, "add_noise_to_many", losing)
+    df = spark.range(100).selectExpr("cast(id as double) AS x", "id % 3 AS key")
+    with pytest.raises(TableError, match="lost between two rounds") as caught:
+        dps.quantiles_by(df, "x", by="key", quantiles=0.5, guarantee=GUARANTEE, keys=[0], rounds=2)
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
 def test_discovered_keys(spark: Any) -> None:
     df = spark.range(20_000).selectExpr("if(id = 7, 'rare', concat('k', id % 3)) AS key", "id % 100 AS x")
     cost = dpf.ApproxDP(epsilon=1.0, delta=1e-9)

@@ -36,10 +36,7 @@ def quantiles_by(
     ``rounds`` is how many releases there are, after equal numbers of rows, of which the last is returned: steps adapt
     where quantiles are far from the start. All of them cost the one guarantee.
     """
-    if isinstance(rounds, bool) or not isinstance(rounds, int):
-        raise ParameterTypeError(f"rounds must be an integer, not {type(rounds).__name__}.")
-    if rounds < 1:
-        raise ParameterError(f"rounds must be at least 1; {rounds} is not.")
+    checked_rounds(rounds)
     estimator = KeyedDPFrugal1U(quantiles, guarantee, **options)
     names = {"column": column, "by": by} | ({} if person is None else {"person": person})
     for parameter, name in names.items():
@@ -54,6 +51,15 @@ def quantiles_by(
         if estimator.items in ends:
             estimator.release()
     return estimator.release()
+
+
+def checked_rounds(rounds: int) -> int:
+    """``rounds``, if it can be a number of releases."""
+    if isinstance(rounds, bool) or not isinstance(rounds, int):
+        raise ParameterTypeError(f"rounds must be an integer, not {type(rounds).__name__}.")
+    if rounds < 1:
+        raise ParameterError(f"rounds must be at least 1; {rounds} is not.")
+    return rounds
 
 
 def _rows(data: Any) -> int:

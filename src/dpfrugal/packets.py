@@ -2,7 +2,8 @@
 
 A task gathers its rows by bucket, the code of their key modulo the number of buckets, and cuts by how many rows it has
 read, never by what they hold. A packet is an Arrow stream of rows with code, item and position. Rows that move nothing
-(of other keys, without an item, set aside) are counted where they are read and go no farther.
+(of other keys, without an item, set aside) are counted where they are read and go no farther. Where a table is walked
+in several rounds, a hash of a row's position says in which.
 """
 
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpfrugal.coins import mix64_many
 
 UNDECLARED: Final = -1
 NULL_KEY: Final = -2
@@ -23,12 +26,13 @@ STATE, ROWS = 0, 1  # turns: the state of a key comes before its rows
 
 @dataclass(frozen=True)
 class Packer:
-    """Turns Arrow batches of code, item and row, or of code and points, into packets of bucket, turn, rows and seen."""
+    """Turns Arrow batches of code, item and row, or of code and points, into packets: ``PACKETS`` in ``spark_keys``."""
 
     buckets: int
+    rounds: int = 1
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """One packet per bucket and million rows."""
+        """One packet per bucket, round and million rows; what was seen goes with the first round."""
         waiting: list[Any] = []
         seen, read = np.zeros(COUNTS, dtype=np.int64), 0
         for batch in batches:
@@ -47,23 +51,32 @@ class Packer:
 
         columns = [pa.concat_arrays([rows.column(k) for rows in waiting]) for k in range(waiting[0].num_columns)]
         rows = pa.record_batch(columns, schema=waiting[0].schema)
-        buckets = (rows.column("code").to_numpy() % self.buckets).astype(np.min_scalar_type(self.buckets))
-        rows = rows.take(pa.array(np.argsort(buckets, kind="stable")))
-        ends = np.cumsum(np.bincount(buckets, minlength=self.buckets))
+        places = rows.column("code").to_numpy() % self.buckets
+        if self.rounds > 1:
+            places = places * self.rounds + rounds_of(rows.column("row").to_numpy(), self.rounds)
+        places = places.astype(np.min_scalar_type(self.buckets * self.rounds))
+        rows = rows.take(pa.array(np.argsort(places, kind="stable")))
+        ends = np.cumsum(np.bincount(places, minlength=self.buckets * self.rounds))
         firsts = ends - np.diff(ends, prepend=0)
-        own = np.flatnonzero(ends > firsts) if rows.num_rows else np.zeros(1, dtype=np.int64)
-        packets = [_bytes(rows.slice(firsts[bucket], ends[bucket] - firsts[bucket])) for bucket in own]
+        own = np.union1d([0], np.flatnonzero(ends > firsts))  # place 0 is of the first round, and carries the counts
+        packets = [_bytes(rows.slice(firsts[place], ends[place] - firsts[place])) for place in own]
         counts = np.zeros((own.size, COUNTS), dtype=np.int64)
         counts[0] = seen
         turn = STATE if "points" in rows.schema.names else ROWS
         each = pa.array(np.arange(own.size + 1, dtype=np.int32) * COUNTS)
         packed = {
-            "bucket": pa.array(own.astype(np.int32)),
+            "bucket": pa.array((own // self.rounds).astype(np.int32)),
+            "round": pa.array((own % self.rounds).astype(np.int32)),
             "turn": pa.array(np.full(own.size, turn, dtype=np.int32)),
             "rows": pa.array(packets, pa.binary()),
             "seen": pa.ListArray.from_arrays(each, pa.array(counts.reshape(-1))),
         }
         return pa.RecordBatch.from_pydict(packed)
+
+
+def rounds_of(positions: NDArray[np.int64], rounds: int) -> NDArray[np.int64]:
+    """The round of each row: by its position, never by what it holds."""
+    return (mix64_many(positions.astype(np.uint64)) % np.uint64(rounds)).astype(np.int64)
 
 
 def _bytes(rows: Any) -> Any:

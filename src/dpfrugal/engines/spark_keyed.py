@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal import coins
+from dpfrugal.dataframes import checked_rounds
 from dpfrugal.engines.spark_columns import checked_frame, field, item
 from dpfrugal.engines.spark_discovery import count_known_keys, know_all_keys
 from dpfrugal.engines.spark_keys import (
@@ -69,14 +70,18 @@ def quantiles_by(
     order_by: str | None = None,
     person: str | None = None,
     partitions: int | None = None,
+    rounds: int = 1,
     **options: Unpack[KeyedOptions],
 ) -> Any:
     """Private quantiles of ``column`` for every key of ``by``: a DataFrame of key, quantile, value and α.
 
     ``keys`` are declared as a DataFrame, an array or a list; or ``discover_keys`` says what finding them may cost. The
     rows of a key are walked in the order of ``order_by`` where it is given; the guarantee needs no order. With
-    ``person``, rows beyond a person's bounds are set aside. The other options are those of ``KeyedDPFrugal1U``.
+    ``person``, rows beyond a person's bounds are set aside. ``rounds`` is how many releases there are, of equal shares
+    of the rows, of which the last is returned: steps adapt where quantiles are far from the start, for the one
+    guarantee. The other options are those of ``KeyedDPFrugal1U``.
     """
+    checked_rounds(rounds)
     item(checked_frame(df, streaming=False), column)
     field(df, by)
     estimator = KeyedDPFrugal1U(
@@ -86,10 +91,17 @@ def quantiles_by(
     if discover_keys is not None:
         know_all_keys(estimator, df, by)
         count_known_keys(estimator, walk.rows(df))
-    found = walk.checked(Found(run(walk.walked(walk.rows(df), df).toArrow)))
-    if not found.rows:
+    together = walk.together(walk.rows(df), df, rounds=rounds)
+    if rounds > 1:  # never gathered anew: a row that changed its position would be in two rounds
+        together = run(together.localCheckpoint)
+    for turn in range(rounds):
+        own = together if rounds == 1 else together.where(f"round = {turn}")
+        take(estimator, walk.checked(Found(run(walk.walked(own).toArrow))))
+        if estimator.items:
+            estimator._last = None  # each round has its release, also one without rows
+            estimator.release()
+    if not estimator.items:
         raise ItemError("There is nothing to release: the table has no rows.")
-    take(estimator, found)
     return released_frame(df, by, estimator.release())
 
 
@@ -112,12 +124,13 @@ class Found:
 
     def __init__(self, table: Any) -> None:
         codes = table.column("code").to_numpy()
-        points = table.column("points").combine_chunks()
+        points = table.column("points").combine_chunks().flatten().to_numpy()
         seen = table.column("seen").combine_chunks().flatten().to_numpy().reshape(-1, COUNTS).sum(axis=0)
         self.rows, self.missing, self.null_keys, self.set_aside, self.no_person = (int(count) for count in seen)
         own = codes >= 0
         self.codes: NDArray[np.int32] = codes[own]
-        self.points: NDArray[np.int64] = points.flatten().to_numpy().reshape(codes.size, -1)[own]
+        # Spark makes no task where there are no rows at all.
+        self.points: NDArray[np.int64] = points.reshape(codes.size, -1 if codes.size else 1)[own]
 
 
 class Walk:
@@ -156,22 +169,25 @@ class Walk:
             self._key_frame, self._in_key_frame = key_frame(df, self._by, index.keys), index.size
         return self._key_frame
 
-    def walked(self, rows: Any, df: Any, state: Any = None, turn: int = 0) -> Any:
-        """The estimates after the rows of ``df``, as a DataFrame that has not run; ``state`` are those before, if raw.
+    def together(self, rows: Any, df: Any, state: Any = None, rounds: int = 1) -> Any:
+        """The rows of each key in one place; ``state`` are the estimates before them, if those are raw."""
+        gather = gathered if self._order_by is None else in_order
+        return gather(rows.drop("key", "person"), state, partitions_for(df, self._partitions), rounds)
 
-        Positions start anew with every DataFrame, so each ``turn`` has a generator of coins of its own.
+    def walked(self, together: Any, turn: int = 0) -> Any:
+        """The estimates after these rows, as a DataFrame that has not run.
+
+        Positions start anew with every batch of a stream, so each ``turn`` has a generator of coins of its own.
         """
         own = self._estimator._state
         walker = Walker(
             own.path.quantiles,
             own.path.grid.decimals,
             coins.mix64((own.path.key + turn) & coins.WORD_MASK) if turn else own.path.key,
-            own.estimates,  # the driver holds those of the last release only
+            own.estimates,  # the driver holds those of the last release only, and of keys that are not public yet
             own.steps if own.widest > 1 else None,
         )
-        together = gathered if self._order_by is None else in_order
-        rows = together(rows.drop("key", "person"), state, partitions_for(df, self._partitions))
-        return rows.mapInArrow(InWorker(walker), RESULT)
+        return together.mapInArrow(InWorker(walker), RESULT)
 
     def checked(self, found: Found) -> Found:
         """What was found, unless a policy refuses it, before anything has changed."""

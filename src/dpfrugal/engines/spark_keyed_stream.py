@@ -141,7 +141,7 @@ class KeyedStream:
             rows = rows.persist()
         try:
             # Each batch has coins of its own: a row's position starts anew with each.
-            after = self._walk.walked(rows, batch, self._frame(self._points), turn=batch_id)
+            after = self._walk.walked(self._walk.together(rows, batch, self._frame(self._points)), turn=batch_id)
             counted = counted_keys(rows, self._frame(self._counted)) if discovers else None
             if self._waiting + 1 >= self._release_every:
                 self._release(after, counted)

@@ -70,16 +70,16 @@ def coded(df: Any, column: str, by: str, keys: Any, order_by: str | None, person
     return found.withColumn("code", F.coalesce("code", none).cast("int"))
 
 
-def gathered(rows: Any, state: Any, partitions: int) -> Any:
+def gathered(rows: Any, state: Any, partitions: int, rounds: int = 1) -> Any:
     """All rows of a key in one partition, in packets; where there is a state of keys, it comes first."""
-    packets = rows.mapInArrow(InWorker(Packer(partitions)), PACKETS)
+    packets = rows.mapInArrow(InWorker(Packer(partitions, rounds)), PACKETS)
     if state is None:
         return packets.repartitionById(partitions, "bucket")
     before = state.where(F.col("code") >= 0).select("code", "points").mapInArrow(InWorker(Packer(partitions)), PACKETS)
     return packets.unionByName(before).repartitionById(partitions, "bucket").sortWithinPartitions("turn")
 
 
-def in_order(rows: Any, state: Any, partitions: int) -> Any:
+def in_order(rows: Any, state: Any, partitions: int, rounds: int = 1) -> Any:
     """All rows of a key in one partition, sorted by ``order``; rows that move nothing are spread by their position."""
     if state is not None:
         rows = rows.withColumn("order", F.struct(F.lit(1).alias("turn"), F.col("order").alias("at")))
@@ -94,7 +94,8 @@ def in_order(rows: Any, state: Any, partitions: int) -> Any:
         )
         rows = rows.unionByName(before)
     where = F.when(F.col("code") >= 0, F.col("code").cast("bigint")).otherwise(F.col("row"))
-    return rows.repartition(partitions, where).sortWithinPartitions("order", "row").drop("order")
+    rows = rows.repartition(partitions, where).sortWithinPartitions("order", "row").drop("order")
+    return rows if rounds == 1 else rows.withColumn("round", F.pmod(F.xxhash64("row"), F.lit(rounds)))
 
 
 def partitions_for(df: Any, partitions: int | None) -> int:
@@ -108,7 +109,7 @@ def partitions_for(df: Any, partitions: int | None) -> int:
     return partitions
 
 
-PACKETS = "bucket int, turn int, rows binary, seen array<bigint>"
+PACKETS = "bucket int, round int, turn int, rows binary, seen array<bigint>"
 RESULT = T.StructType(
     [
         T.StructField("code", T.IntegerType()),

@@ -32,17 +32,22 @@ class InWorker:
 
 
 def run(action: Any) -> Any:
-    """What an action gives; an executor that lacks a module is reported in a sentence."""
-    from pyspark.errors import PythonException
+    """What an action gives; an executor that lacks a module, or is lost with rows on it, is reported in a sentence."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
 
-    lacking = None
     try:
         return action()
-    except PythonException as error:
-        lacking = re.search(r"ModuleNotFoundError: No module named '(\w+)", str(error))
-        if lacking is None:
+    except (PySparkException, Py4JJavaError) as error:
+        if lacking := re.search(r"ModuleNotFoundError: No module named '(\w+)", str(error)):
+            said = (
+                f"An executor has no module {lacking[1]}: install dpfrugal[spark] and what your own functions need on "
+                "every executor, or ship an environment with spark.archives."
+            )
+        elif "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND" in str(error):
+            said = (
+                "An executor was lost between two rounds, with rows that it held; nothing was released. Run it again."
+            )
+        else:
             raise
-    raise TableError(
-        f"An executor has no module {lacking[1]}: install dpfrugal[spark] and what your own functions need on every "
-        "executor, or ship an environment with spark.archives."
-    )
+    raise TableError(said)
