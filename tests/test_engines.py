@@ -15,7 +15,8 @@ from dpfrugal.engines import duckdb as dpd
 from dpfrugal.engines import polars as dpp
 from dpfrugal.engines import spark_stream
 from dpfrugal.engines.two_scans import Counts, Sample, private_quantiles
-from dpfrugal.errors import ItemError, ParameterTypeError, PrivacyError, TableError
+from dpfrugal.errors import ItemError, ParameterTypeError, PrivacyError, ReplayError, TableError
+from dpfrugal.ledger import Ledger
 
 GUARANTEE = dpf.PureDP(epsilon=1.0)
 
@@ -176,10 +177,33 @@ def test_a_stream_goes_on_from_its_record_under_the_spend_it_has(
     again.take(batches[3], 3)
     assert again._estimator.items == 2000
     assert ledger.left("d") is None or ledger.left("d") == dpf.PureDP(epsilon=0.0)
-    with pytest.raises(PrivacyError, match="came after batch"):
-        again.take(batches[1], 1)
+    for other in (1, 5):
+        with pytest.raises(PrivacyError, match=f"Batch {other} came where batch 4 is next"):
+            again.take(batches[1], other)
     # The ledger moves and the driver dies before the record: what waited is forgotten, nothing is counted twice.
-    kept.texts.pop()
+    older = kept.texts.copy()
+    with monkeypatch.context() as dying:
+        dying.setattr(kept, "write", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            again.take(np.tile(batches[4], 20), 4)
+        with pytest.raises(PrivacyError, match="ended this stream in the middle"):
+            again.take(np.tile(batches[4], 20), 4)
     third = spark_stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
-    third.take(batches[3], 3)
-    assert third._estimator.items <= 2000
+    assert third._estimator._account.stale
+    third.take(np.tile(batches[4], 20), 4)
+    assert third._estimator.items <= 12_000
+    # Between the record and its note in the ledger: nothing was shown, and the next driver notes it.
+    before = len(shown)
+    with monkeypatch.context() as dying:
+        dying.setattr(Ledger, "settle", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            third.take(np.tile(batches[5], 40), 5)
+    assert len(shown) == before
+    fourth = spark_stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
+    assert not fourth._estimator._account.stale
+    fourth.take(np.tile(batches[5], 40), 5)
+    assert len(shown) == before + 1
+    # A checkpoint from before a release that was shown: its rows would be shown again.
+    kept.texts = older
+    with pytest.raises(ReplayError, match="an older copy"):
+        spark_stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]

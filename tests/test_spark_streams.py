@@ -1,6 +1,7 @@
 """Streams on Spark: what ends one is said in a sentence, a record is written once, a ledger is charged once."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -78,6 +79,65 @@ def test_a_driver_that_slept_while_another_went_on_releases_nothing(
     with pytest.raises(PrivacyError, match="Batch 4 had a record already"):
         slow.write(4, {"driver": "slow"})
     assert fast.newest() == (6, {"driver": "fast"})
+
+
+def test_a_driver_that_sleeps_before_it_clears_away_removes_nothing_of_a_later_batch(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, fast = (Records(spark, str(tmp_path), {"column": "x"}) for _ in range(2))
+    names = slow._names
+    looks = 0
+
+    def look() -> list[str]:
+        nonlocal looks
+        looks += 1
+        if looks == 3:  # to clear away; a later record would have been noticed before
+            monkeypatch.undo()
+            table = fast.write_frame("people-5", spark.range(3))
+            fast.write(5, {"driver": "fast"}, [table])
+        return names()
+
+    monkeypatch.setattr(slow, "_names", look)
+    slow.write(4, {"driver": "slow"})
+    assert fast.newest() == (5, {"driver": "fast"})
+    assert [path.name[:8] for path in (tmp_path / FOLDER).glob("people-*")] == ["people-5"]
+    assert (tmp_path / FOLDER / "5").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_checkpoint_that_is_restored_shows_no_row_again(keyed: bool, spark: Any, tmp_path: Path) -> None:
+    """All of the folder, Spark's own files included, from before a release that was shown; or only a part of it."""
+    ledger = dpf.Ledger(tmp_path / "budget.db", total=GUARANTEE)
+    checkpoint, copy = tmp_path / "c", tmp_path / "copy"
+    shown: list[int] = []
+
+    def run() -> None:
+        def sink(_: Any, batch: int) -> None:
+            if batch == 1 and not copy.exists():
+                shutil.copytree(checkpoint, copy)
+            shown.append(batch)
+
+        budget: dict[str, Any] = {"ledger": ledger, "dataset": "rows", "checkpoint": checkpoint, "sink": sink, **ONCE}
+        stream = stream_of(spark, tmp_path / "in")
+        if keyed:
+            by: dict[str, Any] = {"by": "key", "quantiles": 0.5, "guarantee": GUARANTEE, "keys": [0, 1]}
+            dps.stream_quantiles_by(stream, "x", **by, **budget).awaitTermination()
+        else:
+            dps.stream_private_quantiles(stream, "x", 0.5, GUARANTEE, **budget).awaitTermination()
+
+    run()
+    assert shown == [0, 1, 2]
+    shutil.rmtree(checkpoint)
+    shutil.copytree(copy, checkpoint)
+    with pytest.raises(ReplayError, match="an older copy"):
+        run()
+    shutil.rmtree(checkpoint / FOLDER)
+    with pytest.raises((PrivacyError, dpf.BudgetExceeded)):
+        run()
+    ledger = dpf.Ledger(tmp_path / "another.db", total=GUARANTEE)
+    with pytest.raises(PrivacyError, match="Batch 1 came where batch 0 is next"):
+        run()
+    assert shown == [0, 1, 2]
 
 
 @pytest.mark.parametrize("how", ["a link", "a rename"])

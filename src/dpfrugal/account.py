@@ -18,6 +18,8 @@ from dpfrugal.ledger import STALE, Ledger
 from dpfrugal.ledger_rows import Spend, spend_of
 from dpfrugal.records import exposure_of, guarantee_of, integer_of, of_exposure, of_guarantee
 
+SETTLED = "settled"
+
 
 def concentrated(guarantee: Guarantee, *sensitivities: Sensitivity) -> float | None:
     """The ρ of zCDP that Gaussian noise for (ε, δ) has besides, when each item meets one of these sensitivities."""
@@ -35,6 +37,8 @@ class Account:
         self._lineage = os.urandom(16).hex()
         self._holder = os.urandom(16).hex()  # never saved: no two objects share it
         self.generation = 0
+        self._settled = 0  # of a stream: the generation that its newest batch on record has
+        self._unsettled: str | None = None  # who has taken the noise of that batch, where that was another driver
         self._spent_before = False  # by whoever saved the checkpoint that this was restored from
         self.exposure: Exposure | None = None if spend is None else spend.exposure
         self.stale = False  # restored from a checkpoint that noise was taken after
@@ -86,6 +90,39 @@ class Account:
             return
         known = replace(self._spend, generation=self.generation)
         self.generation = self._ledger.advance(known, self._lineage, self._holder)
+
+    def begin_batch(self, batch: int) -> None:
+        """Noise is taken for this batch of a stream from now on."""
+        self._settled, self._holder = self.generation, f"{self._holder.partition('@')[0]}@{batch}"
+
+    def settle_batch(self) -> None:
+        """The batch has its record, and may be shown: whoever goes on from before it is refused from now on."""
+        if self._ledger is not None and self._spend is not None and self.generation > self._settled:
+            known = replace(self._spend, generation=self.generation)
+            self._ledger.settle(known, self._lineage, self._unsettled or self._holder, SETTLED)
+        self._settled, self._unsettled = self.generation, None
+
+    def prove_batch_fresh(self, newest: int) -> None:
+        """Refuse the state after batch ``newest`` of a stream if a later one may have been shown.
+
+        Stale is what remains: noise was taken for the next batch, by a driver that died before it could show any.
+        """
+        if self._ledger is None:
+            return
+        if self._ledger.name != self._books:
+            raise LedgerError("This checkpoint is charged to another ledger.")
+        known = self.generation
+        generation, holder = self._ledger.last_noise(self._lineage)
+        if generation < known:
+            raise LedgerError("This ledger is older than the checkpoint: it was restored from a copy.")
+        if generation > known and holder.partition("@")[2] != str(newest + 1):
+            raise ReplayError(
+                "This checkpoint is an older copy: releases were shown since, and it would show the same rows again. "
+                "Go on from the newest one, or begin anew."
+            )
+        self.stale, self.generation, self._settled = generation > known, generation, generation
+        if holder.partition("@")[2] == str(newest):  # the driver died between the record and this note
+            self._settled, self._unsettled = generation - 1, holder
 
     @contextmanager
     def owning_up(self) -> Iterator[None]:

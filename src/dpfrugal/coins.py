@@ -41,14 +41,6 @@ def mix64(word: int) -> int:
     return word ^ (word >> 31)
 
 
-def mix64_many(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """``mix64`` of each word, by numpy."""
-    with np.errstate(over="ignore"):
-        words = (words ^ (words >> np.uint64(30))) * np.uint64(MIX_1)
-        words = (words ^ (words >> np.uint64(27))) * np.uint64(MIX_2)
-    return words ^ (words >> np.uint64(31))
-
-
 def coin(key: int, position: int) -> int:
     """The coin of the item at ``position`` (0 for the first item of the stream)."""
     block, lane = divmod(position, BLOCK)
@@ -62,7 +54,9 @@ def coins(key: int, position: int, count: int) -> NDArray[np.uint32]:
     lanes = np.arange(HALF, dtype=np.uint64)
     with np.errstate(over="ignore"):
         words: NDArray[np.uint64] = np.uint64(key) + (blocks * np.uint64(HALF) + lanes) * np.uint64(GAMMA)
-    words = mix64_many(words)
+        words = (words ^ (words >> np.uint64(30))) * np.uint64(MIX_1)
+        words = (words ^ (words >> np.uint64(27))) * np.uint64(MIX_2)
+        words ^= words >> np.uint64(31)
     halves = words & np.uint64(COINS - 1), words >> np.uint64(COIN_BITS)
     lane = position % BLOCK
     return np.concatenate(halves, axis=1).astype(np.uint32).ravel()[lane : lane + count]

@@ -174,9 +174,23 @@ class Ledger:
 
         return self._write(work)
 
+    def settle(self, spend: Spend, lineage: str, holder: str, settled: str) -> None:
+        """Note as ``settled`` what the last noise of a lineage was taken for; refused where others have taken noise."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            if rows.find_generation(connection, lineage) != (spend.generation, holder):
+                raise ReplayError(STALE)
+            rows.write_generation(connection, lineage, spend.generation, settled)
+
+        self._write(work)
+
+    def last_noise(self, lineage: str) -> tuple[int, str]:
+        """How often noise was taken by a lineage, and by whom the last time."""
+        return self._read(lambda connection: rows.find_generation(connection, lineage) or (0, ""))
+
     def generation(self, lineage: str) -> int:
         """How often noise was taken by a lineage."""
-        return self._read(lambda connection: (rows.find_generation(connection, lineage) or (0, ""))[0])
+        return self.last_noise(lineage)[0]
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         return self._file.read(lambda connection: self._undamaged(work, connection))

@@ -1,12 +1,13 @@
-"""The walk of many keys on many machines: a row brings its position with it, and so its coin.
+"""The walk of many keys on many machines: a row brings its word with it, which says when it is walked, and its coin.
 
-On a cluster rows of a key come in an order that nobody fixes, cut into batches of any size. The coin of a row belongs
-to the row's position in the table, so it is the same however rows are cut, sent and sent again; and whatever the order,
-a replaced row moves the estimates no farther than on one machine (docs/proofs.md, Theorem 13).
+On a cluster rows of a key come in an order that nobody fixes, cut into batches of any size. They are walked in the
+order of their words, which are random: so the order has nothing to do with what rows hold, however rows are cut, sent
+and sent again, and a table in order of time is walked like a shuffled one (docs/proofs.md, Theorem 13).
 
 No Spark is needed here: this is what runs beside the data.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,28 +15,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal import coins
 from dpfrugal.compiler import loading, read_only
 from dpfrugal.frugal import step
 from dpfrugal.grid import Grid
 from dpfrugal.keyed_walk import comparable
-from dpfrugal.packets import COUNTS, UNDECLARED, pieces
+from dpfrugal.packets import COUNTS, UNDECLARED, pieces, with_words
 from dpfrugal.steps import EXPONENT, exponents
 from dpfrugal.walk import Path
+from dpfrugal.words import COIN_BITS
 
 
 def walk_rows_plainly(
     estimates: NDArray[np.int64],
     steps: NDArray[np.uint8] | None,
-    positions: NDArray[np.int64],
+    words: NDArray[np.uint64],
     codes: NDArray[np.int32],
     values: NDArray[Any],
     path: Path,
 ) -> None:
-    """The specification of ``walk_rows_compiled``."""
-    for code, value, position in zip(codes.tolist(), values.tolist(), positions.tolist(), strict=True):
+    """The specification of ``walk_rows_compiled``: the rows as they come."""
+    for code, value, word in zip(codes.tolist(), values.tolist(), words.tolist(), strict=True):
         if code >= 0:
-            item, coin = path.grid.index(value), coins.coin(path.key, position)
+            item, coin = path.grid.index(value), word % (1 << COIN_BITS)
             for k, (up_from, down_from) in enumerate(path.thresholds):
                 estimate = int(estimates[code, k])
                 size = 1 if steps is None else 1 << int(steps[code, k] & EXPONENT)
@@ -45,7 +46,7 @@ def walk_rows_plainly(
 def walk_rows_compiled(
     estimates: NDArray[np.int64],
     steps: NDArray[np.uint8] | None,
-    positions: NDArray[np.int64],
+    words: NDArray[np.uint64],
     codes: NDArray[np.int32],
     values: NDArray[Any],
     path: Path,
@@ -62,12 +63,11 @@ def walk_rows_compiled(
                 read_only(codes),
                 read_only(items),
                 scale,
-                read_only(positions),
+                read_only(words),
                 flat,
                 own_steps,
                 path.up_from,
                 path.down_from,
-                np.uint64(path.key),
             )
 
 
@@ -82,25 +82,53 @@ class Walker:
     steps: NDArray[np.uint8] | None = None
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Batches of packets, or of code, item, row and perhaps points: the state of a key, before its rows."""
+        """Batches of packets, their groups in order, or of code, item, row and perhaps points, in the order they have.
+
+        The state of a key comes before its rows.
+        """
         path = Path(self.quantiles, Grid(self.decimals), self.coin_key)
         estimates, met = self.starts.copy(), np.zeros(len(self.starts), dtype=np.bool_)
         widest = 1 if self.steps is None else 1 << int(exponents(self.steps).max(initial=0))
         seen = np.zeros(COUNTS, dtype=np.int64)
-        for rows, counts in (piece for batch in batches for piece in pieces(batch)):
-            seen += counts
-            codes = rows.column("code").to_numpy()
-            met[codes] = True
-            if "points" in rows.schema.names:
-                estimates[codes] = rows.column("points").flatten().to_numpy().reshape(-1, len(self.quantiles))
-                continue
-            positions, values = rows.column("row").to_numpy(), rows.column("item").to_numpy()
-            reach = int(np.abs(estimates).max(initial=0)) + widest * codes.size
-            walk_rows_compiled(estimates, self.steps, positions, codes, values, path, reach)
+        pairs = (piece for batch in batches for piece in pieces(batch))
+        for group, parts in itertools.groupby(pairs, key=lambda piece: piece[1]):
+            waiting: list[tuple[NDArray[Any], ...]] = []
+            for rows, _, counts in parts:
+                seen += counts
+                codes = rows.column("code").to_numpy()
+                met[codes] = True
+                if "points" in rows.schema.names:
+                    estimates[codes] = rows.column("points").flatten().to_numpy().reshape(-1, len(self.quantiles))
+                    continue
+                rows = rows if "word" in rows.schema.names else with_words(rows, self.coin_key)
+                waiting.append((rows.column("word").to_numpy(), codes, rows.column("item").to_numpy()))
+                if group is None:
+                    self._walk(waiting, estimates, path, widest, in_order=False)
+                    waiting = []
+            self._walk(waiting, estimates, path, widest, in_order=True)
         found = np.flatnonzero(met).astype(np.int32)
         yield _result(np.full(1, UNDECLARED, dtype=np.int32), np.zeros((1, len(self.quantiles)), dtype=np.int64), seen)
         if found.size:
             yield _result(found, estimates[found], np.zeros(COUNTS, dtype=np.int64))
+
+    def _walk(
+        self,
+        waiting: list[tuple[NDArray[Any], ...]],
+        estimates: NDArray[np.int64],
+        path: Path,
+        widest: int,
+        *,
+        in_order: bool,
+    ) -> None:
+        """Walk rows in the order of their words, or as they are."""
+        if not waiting:
+            return
+        words, codes, values = (np.concatenate(column) for column in zip(*waiting, strict=True))
+        if in_order:
+            order = np.argsort(words)
+            words, codes, values = words[order], codes[order], values[order]
+        reach = int(np.abs(estimates).max(initial=0)) + widest * codes.size
+        walk_rows_compiled(estimates, self.steps, words, codes, values, path, reach)
 
 
 def _result(codes: NDArray[np.int32], points: NDArray[np.int64], seen: NDArray[np.int64]) -> Any:

@@ -8,19 +8,21 @@ The record is raw private state, guarded like the checkpoint it lies in; so are 
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
 
 from dpfrugal.engines.spark_worker import run
-from dpfrugal.errors import DPFrugalError, ParameterError, PrivacyError, TableError
+from dpfrugal.errors import ParameterError, PrivacyError, TableError
 
 FORMAT: Final = 3
 FOLDER: Final = "dpfrugal-raw-state"
 KEPT_RECORDS: Final = 2
-DRAFT: Final = "draft-"
+DRAFT: Final = "draft"
 
 
 class Records:
@@ -33,6 +35,8 @@ class Records:
         self._spark, self._jvm = spark, spark._jvm
         self._folder = self._jvm.org.apache.hadoop.fs.Path(self.checkpoint, FOLDER)
         self._files = self._folder.getFileSystem(spark._jsc.hadoopConfiguration())
+        local = self._files.getUri().getScheme() == "file"
+        self._local = Path(self._files.makeQualified(self._folder).toUri().getPath()) if local else None
         self._query = json.loads(json.dumps(query))
 
     def newest(self) -> tuple[int, dict[str, Any]] | None:
@@ -64,50 +68,73 @@ class Records:
         """
         numbers = self._numbers()
         if numbers and numbers[-1] >= batch:
-            raise PrivacyError(f"Batch {batch} has a record already; nothing was written.")
+            raise taken_already(batch)
         body = json.dumps({"format": FORMAT, "query": self._query, "state": state})
         text = f"{hashlib.sha256(body.encode('utf-8')).hexdigest()}\n{body}"
-        draft = self._path(f"{DRAFT}{batch}-{secrets.token_hex(8)}")
-        stream = self._files.create(draft, True)
-        stream.write(bytearray(text.encode("utf-8")))
-        stream.hsync()
-        stream.close()
+        draft = f"{DRAFT}-{batch}-{secrets.token_hex(8)}"
         try:
-            self._place(draft, self._path(str(batch)))
+            if self._local is None:
+                self._place(draft, batch, text.encode("utf-8"))
+            else:
+                self._place_locally(self._local, draft, batch, text.encode("utf-8"))
         finally:
-            self._files.delete(draft, False)
+            self._files.delete(self._path(draft), False)
         # Another driver may have written this batch, gone on, and removed its record.
         if max(self._numbers(), default=batch) > batch:
             raise PrivacyError(f"Batch {batch} had a record already; nothing is released.")
         stay = {*map(str, [*numbers[1 - KEPT_RECORDS :], batch]), *tables}
         for name in set(self._names()) - stay:
-            self._files.delete(self._path(name), True)
+            own = re.fullmatch(r"(?:[a-z]+-)?(\d+)(?:-\w+)?", name)
+            if own and int(own[1]) <= batch:  # what is later is another driver's
+                self._files.delete(self._path(name), True)
 
-    def _place(self, draft: Any, target: Any) -> None:
-        """Give the draft its name, if nothing has it. A link does so at once; elsewhere Hadoop's rename is asked to."""
-        problem: DPFrugalError = PrivacyError(f"Batch {target.getName()} has a record already; nothing was written.")
-        if self._files.getUri().getScheme() == "file":
-            try:
-                os.link(*(self._files.makeQualified(path).toUri().getPath() for path in (draft, target)))
-                return
-            except FileExistsError:
-                raise problem from None
-            except OSError:  # a file system without links
-                pass
+    def _place_locally(self, folder: Path, draft: str, batch: int, text: bytes) -> None:
+        """On disk, and under its name if nothing has that: a link says so at once."""
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder / draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        taken = False
         try:
-            self._rename(draft, target)
-            return
-        except Py4JJavaError as error:
-            if "FileAlreadyExistsException" not in error.java_exception.getClass().getName():
-                problem = TableError(f"The checkpoint {self._folder.getParent()} could not be written.")
-        raise problem
+            os.link(folder / draft, folder / str(batch))
+        except FileExistsError:
+            taken = True
+        except OSError:  # a file system without links
+            self._rename(draft, batch)
+        if taken:
+            raise taken_already(batch)
+        directory = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
 
-    def _rename(self, draft: Any, target: Any) -> None:
+    def _place(self, draft: str, batch: int, text: bytes) -> None:
+        """The same on other file systems, by Hadoop's rename."""
+        stream = self._files.create(self._path(draft), True)
+        stream.write(bytearray(text))
+        stream.hsync()
+        stream.close()
+        self._rename(draft, batch)
+
+    def _rename(self, draft: str, batch: int) -> None:
         hadoop = self._jvm.org.apache.hadoop.fs
         strictly = self._spark._sc._gateway.new_array(hadoop.Options.Rename, 1)
         strictly[0] = hadoop.Options.Rename.NONE
         files = hadoop.FileContext.getFileContext(self._files.getUri(), self._spark._jsc.hadoopConfiguration())
-        files.rename(*(self._files.makeQualified(path) for path in (draft, target)), strictly)
+        paths = (self._files.makeQualified(self._path(name)) for name in (draft, str(batch)))
+        try:
+            files.rename(*paths, strictly)
+            return
+        except Py4JJavaError as error:
+            taken = "FileAlreadyExistsException" in error.java_exception.getClass().getName()
+        raise (
+            taken_already(batch)
+            if taken
+            else TableError(f"The checkpoint {self._folder.getParent()} could not be written.")
+        )
 
     def frame(self, name: str) -> Any:
         """A table that executors wrote beside the records."""
@@ -129,3 +156,8 @@ class Records:
 
     def _numbers(self) -> list[int]:
         return sorted(int(name) for name in self._names() if name.isdigit())
+
+
+def taken_already(batch: int) -> PrivacyError:
+    """What is said to the second of two drivers."""
+    return PrivacyError(f"Batch {batch} has a record already; nothing was written.")

@@ -169,21 +169,24 @@ class Walk:
             self._key_frame, self._in_key_frame = key_frame(df, self._by, index.keys), index.size
         return self._key_frame
 
-    def together(self, rows: Any, df: Any, state: Any = None, rounds: int = 1) -> Any:
+    def together(self, rows: Any, df: Any, state: Any = None, rounds: int = 1, turn: int = 0) -> Any:
         """The rows of each key in one place; ``state`` are the estimates before them, if those are raw."""
         gather = gathered if self._order_by is None else in_order
-        return gather(rows.drop("key", "person"), state, partitions_for(df, self._partitions), rounds)
+        partitions = partitions_for(df, self._partitions)
+        return gather(rows.drop("key", "person"), state, partitions, self._coin_key(turn), rounds)
+
+    def _coin_key(self, turn: int) -> int:
+        """Positions start anew with every batch of a stream, so each ``turn`` has words of its own."""
+        key = self._estimator._state.path.key
+        return coins.mix64((key + turn) & coins.WORD_MASK) if turn else key
 
     def walked(self, together: Any, turn: int = 0) -> Any:
-        """The estimates after these rows, as a DataFrame that has not run.
-
-        Positions start anew with every batch of a stream, so each ``turn`` has a generator of coins of its own.
-        """
+        """The estimates after these rows, as a DataFrame that has not run."""
         own = self._estimator._state
         walker = Walker(
             own.path.quantiles,
             own.path.grid.decimals,
-            coins.mix64((own.path.key + turn) & coins.WORD_MASK) if turn else own.path.key,
+            self._coin_key(turn),
             own.estimates,  # the driver holds those of the last release only, and of keys that are not public yet
             own.steps if own.widest > 1 else None,
         )

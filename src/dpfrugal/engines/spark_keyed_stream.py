@@ -22,9 +22,9 @@ from dpfrugal.engines.spark_keyed import Found, KeyedOptions, Walk, released_fra
 from dpfrugal.engines.spark_keys import declared_keys, key_frame
 from dpfrugal.engines.spark_people import People
 from dpfrugal.engines.spark_query import Query
-from dpfrugal.engines.spark_stream import goes_on
+from dpfrugal.engines.spark_stream import Order, goes_on
 from dpfrugal.engines.spark_worker import run
-from dpfrugal.errors import ParameterError, ParameterTypeError, PrivacyError
+from dpfrugal.errors import ParameterError, ParameterTypeError
 from dpfrugal.guarantees import ApproxDP, Guarantee
 from dpfrugal.keyed import KeyedDPFrugal1U
 from dpfrugal.keyed_checkpoint import keys_of, of_table
@@ -77,6 +77,7 @@ def stream_quantiles_by(
         "column": column,
         "by": by,
         "person": person,
+        "types": [field(df, name).dataType.simpleString() for name in (column, by, person) if name is not None],
         "quantiles": list(estimator.quantiles),
         "guarantee": of_guarantee(guarantee),
         "keys": hashlib.sha256(repr(estimator.keys.to_pylist()).encode("utf-8")).hexdigest(),
@@ -112,25 +113,27 @@ class KeyedStream:
     ) -> None:
         self._estimator, self._walk, self._records, self._people = estimator, walk, records, people
         self._by, self._sink, self._release_every = by, sink, release_every
-        self._batch, self._waiting = -1, 0
+        newest_batch, self._waiting = -1, 0
         self._points: str | None = None  # tables of raw state since the last release: estimates
         self._counted: str | None = None  # and the rows of keys that are not public
         self._shown: Any = None
         if estimator.discover_keys is not None:
             keep_public(estimator, [])
         if (newest := records.newest()) is not None:
-            self._batch, state = newest
+            newest_batch, state = newest
             self._restore(state)
-            estimator._account = goes_on(state["account"], ledger)
+            estimator._account = goes_on(state["account"], ledger, newest_batch)
             if estimator._account.stale:
                 self._waiting, self._points, self._counted = 0, None, None
+        self._order = Order(newest_batch)
 
     def take(self, batch: Any, batch_id: int) -> None:
         """Walk through a batch and record it, then release; or, where it is recorded already, release the same."""
-        if batch_id < self._batch:
-            raise PrivacyError(f"Batch {batch_id} came after batch {self._batch}; its rows may be counted already.")
-        if batch_id > self._batch:
-            self._walk_through(batch, batch_id)
+        with self._order.turn(batch_id) as is_new:
+            if is_new:
+                self._estimator._account.begin_batch(batch_id)
+                self._walk_through(batch, batch_id)
+            self._estimator._account.settle_batch()
         if self._shown is not None:
             self._sink(released_frame(batch, self._by, self._shown), batch_id)
 
@@ -140,8 +143,8 @@ class KeyedStream:
         if again:  # more than one job looks at them
             rows = rows.persist()
         try:
-            # Each batch has coins of its own: a row's position starts anew with each.
-            after = self._walk.walked(self._walk.together(rows, batch, self._frame(self._points)), turn=batch_id)
+            together = self._walk.together(rows, batch, self._frame(self._points), turn=batch_id)
+            after = self._walk.walked(together, turn=batch_id)
             counted = counted_keys(rows, self._frame(self._counted)) if discovers else None
             if self._waiting + 1 >= self._release_every:
                 self._release(after, counted)
@@ -153,7 +156,6 @@ class KeyedStream:
             if again:
                 rows.unpersist()
         self._records.write(batch_id, self._state(), self._tables())
-        self._batch = batch_id
 
     def _release(self, after: Any, counted: Any) -> None:
         """Fetch what is raw, and add noise to it."""

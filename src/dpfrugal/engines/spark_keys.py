@@ -70,17 +70,22 @@ def coded(df: Any, column: str, by: str, keys: Any, order_by: str | None, person
     return found.withColumn("code", F.coalesce("code", none).cast("int"))
 
 
-def gathered(rows: Any, state: Any, partitions: int, rounds: int = 1) -> Any:
-    """All rows of a key in one partition, in packets; where there is a state of keys, it comes first."""
-    packets = rows.mapInArrow(InWorker(Packer(partitions, rounds)), PACKETS)
-    if state is None:
-        return packets.repartitionById(partitions, "bucket")
-    before = state.where(F.col("code") >= 0).select("code", "points").mapInArrow(InWorker(Packer(partitions)), PACKETS)
-    return packets.unionByName(before).repartitionById(partitions, "bucket").sortWithinPartitions("turn")
+def gathered(rows: Any, state: Any, partitions: int, coin_key: int, rounds: int = 1) -> Any:
+    """All rows of a key in one partition, in packets, group by group; where keys have a state, it comes first."""
+    packer = InWorker(Packer(partitions, coin_key, rounds))
+    packets = rows.mapInArrow(packer, PACKETS)
+    if state is not None:
+        before = state.where(F.col("code") >= 0).select("code", "points")
+        packets = packets.unionByName(before.mapInArrow(packer, PACKETS))
+    return packets.repartitionById(partitions, "bucket").sortWithinPartitions("turn", "group")
 
 
-def in_order(rows: Any, state: Any, partitions: int, rounds: int = 1) -> Any:
-    """All rows of a key in one partition, sorted by ``order``; rows that move nothing are spread by their position."""
+def in_order(rows: Any, state: Any, partitions: int, coin_key: int, rounds: int = 1) -> Any:
+    """All rows of a key in one partition, sorted by ``order``; rows that move nothing are spread by their position.
+
+    Ties, and rounds, are chance: a hash with a secret.
+    """
+    chance = F.xxhash64("row", F.lit(bytes.fromhex(f"{coin_key:016x}")))
     if state is not None:
         rows = rows.withColumn("order", F.struct(F.lit(1).alias("turn"), F.col("order").alias("at")))
         rows = rows.withColumn("points", F.lit(None).cast("array<bigint>"))
@@ -94,8 +99,8 @@ def in_order(rows: Any, state: Any, partitions: int, rounds: int = 1) -> Any:
         )
         rows = rows.unionByName(before)
     where = F.when(F.col("code") >= 0, F.col("code").cast("bigint")).otherwise(F.col("row"))
-    rows = rows.repartition(partitions, where).sortWithinPartitions("order", "row").drop("order")
-    return rows if rounds == 1 else rows.withColumn("round", F.pmod(F.xxhash64("row"), F.lit(rounds)))
+    rows = rows.repartition(partitions, where).sortWithinPartitions("order", chance).drop("order")
+    return rows if rounds == 1 else rows.withColumn("round", F.pmod(F.xxhash64("row", chance), F.lit(rounds)))
 
 
 def partitions_for(df: Any, partitions: int | None) -> int:
@@ -109,7 +114,7 @@ def partitions_for(df: Any, partitions: int | None) -> int:
     return partitions
 
 
-PACKETS = "bucket int, round int, turn int, rows binary, seen array<bigint>"
+PACKETS = "bucket int, round int, group int, turn int, rows binary, seen array<bigint>"
 RESULT = T.StructType(
     [
         T.StructField("code", T.IntegerType()),

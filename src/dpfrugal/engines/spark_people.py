@@ -39,9 +39,10 @@ class Bounds:
         if before is None:
             rows = rows.withColumns({"had": F.lit(0), "keys_had": F.lit(0)})
         else:
-            rows = rows.join(before, self._own, "left")
+            rows = rows.join(before.hint("merge"), self._own, "left")  # not broadcast: that would go through the driver
             if self._max_keys is not None:
-                rows = rows.join(before.groupBy("person").agg(F.count(F.lit(1)).alias("keys_had")), "person", "left")
+                keys_had = before.groupBy("person").agg(F.count(F.lit(1)).alias("keys_had"))
+                rows = rows.join(keys_had.hint("merge"), "person", "left")
         had = F.coalesce("had", F.lit(0))
         each = Window.partitionBy(*self._own, "counts").orderBy(F.xxhash64("row", self._salt))
         spare = F.row_number().over(each) + had > self._max_items

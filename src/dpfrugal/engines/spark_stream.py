@@ -6,7 +6,8 @@ with different noise show the same items (docs/proofs.md, Theorem 13).
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Unpack
 
 from dpfrugal.account import Account
@@ -65,38 +66,61 @@ class Segments:
         self, estimator: PrivateQuantile, column: str, records: Records, sink: Sink, ledger: Ledger | None = None
     ) -> None:
         self._estimator, self._column, self._records, self._sink = estimator, column, records, sink
-        self._batch = -1
+        newest_batch = -1
         if (newest := records.newest()) is not None:
-            self._batch, record = newest
+            newest_batch, record = newest
             contents = Contents(type(estimator).__name__, estimator._contents().parameters, record["state"])
             self._estimator = PrivateQuantile._of_contents(contents)
-            self._estimator._account = goes_on(record["account"], ledger)
+            self._estimator._account = goes_on(record["account"], ledger, newest_batch)
             if self._estimator._account.stale:
                 self._estimator._forget()
+        self._order = Order(newest_batch)
 
     def take(self, batch: Any, batch_id: int) -> None:
         """Count a batch and record it, then release; or, where it is recorded already, release the same again."""
-        if batch_id < self._batch:
-            raise PrivacyError(f"Batch {batch_id} came after batch {self._batch}; its items may be counted already.")
-        if batch_id > self._batch:
-            found = counts(batch, self._column, self._estimator.edges)
-            if found.bins.sum() + found.missing:
-                self._estimator.absorb(found.bins, missing=found.missing, whole=False)
-            state, account = self._estimator._contents().state, self._estimator._account.to_record()
-            self._records.write(batch_id, {"state": state, "account": account})
-            self._batch = batch_id
+        with self._order.turn(batch_id) as is_new:
+            if is_new:
+                self._estimator._account.begin_batch(batch_id)
+                found = counts(batch, self._column, self._estimator.edges)
+                if found.bins.sum() + found.missing:
+                    self._estimator.absorb(found.bins, missing=found.missing, whole=False)
+                state, account = self._estimator._contents().state, self._estimator._account.to_record()
+                self._records.write(batch_id, {"state": state, "account": account})
+            self._estimator._account.settle_batch()
         if self._estimator._machine.items:  # a segment is complete: nothing is drawn for this release
             self._sink(self._estimator.release(), batch_id)
 
 
-def goes_on(record: dict[str, Any], ledger: Ledger | None) -> Account:
-    """The account of a stream that is started again.
+class Order:
+    """Which batch of a stream may come: the one after the last, or the last one again, which has its record."""
 
-    A driver that dies after the ledger has moved and before the batch has a record has shown nothing. The ledger cannot
-    know that: what waited in the open segment is forgotten then, and the batch is counted anew.
+    def __init__(self, newest: int) -> None:
+        self._newest, self._failed = newest, False
+
+    @contextmanager
+    def turn(self, batch: int) -> Iterator[bool]:
+        """Whether the batch is new; it is the newest one afterwards. What failed half way must be started again."""
+        if self._failed:
+            raise PrivacyError("An error has ended this stream in the middle of a batch; start it again.")
+        if batch not in (self._newest, self._newest + 1):
+            raise PrivacyError(
+                f"Batch {batch} came where batch {self._newest + 1} is next: its rows may be counted already. The raw "
+                "state in this checkpoint does not belong to Spark's own files beside it; begin with a new folder."
+            )
+        self._failed = True
+        yield batch > self._newest
+        self._newest, self._failed = batch, False
+
+
+def goes_on(record: dict[str, Any], ledger: Ledger | None, newest: int) -> Account:
+    """The account of a stream that is started again after the batch ``newest``.
+
+    A driver that dies after the ledger has moved and before the batch has a record has shown nothing: what waited in
+    the open segment is forgotten then, and the batch is counted anew. Where a later batch may have been shown, the
+    checkpoint is an older copy, and refused.
     """
     if record["ledger"] is not None and ledger is None:
         raise ReplayError("The checkpoint of this stream is charged to a ledger: give ledger= and dataset= again.")
     account = Account.of_record(record, ledger)
-    account.prove_fresh(accept_replay_risk=ledger is None, forget_if_stale=True)
+    account.prove_batch_fresh(newest)
     return account
