@@ -102,6 +102,7 @@ def test_a_driver_that_sleeps_before_it_clears_away_removes_nothing_of_a_later_b
     assert fast.newest() == (5, {"driver": "fast"})
     assert [path.name[:8] for path in (tmp_path / FOLDER).glob("people-*")] == ["people-5"]
     assert (tmp_path / FOLDER / "5").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / FOLDER).stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("keyed", [False, True])

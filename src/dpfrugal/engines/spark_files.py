@@ -71,6 +71,7 @@ class Records:
             raise taken_already(batch)
         body = json.dumps({"format": FORMAT, "query": self._query, "state": state})
         text = f"{hashlib.sha256(body.encode('utf-8')).hexdigest()}\n{body}"
+        self._make_folder()
         draft = f"{DRAFT}-{batch}-{secrets.token_hex(8)}"
         try:
             if self._local is None:
@@ -90,7 +91,6 @@ class Records:
 
     def _place_locally(self, folder: Path, draft: str, batch: int, text: bytes) -> None:
         """On disk, and under its name if nothing has that: a link says so at once."""
-        folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder / draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(text)
@@ -143,8 +143,14 @@ class Records:
     def write_frame(self, name: str, frame: Any) -> str:
         """Let executors write a table beside the records, under a name of its own that no other driver takes."""
         own = f"{name}-{secrets.token_hex(8)}"
+        self._make_folder()
         run(lambda: frame.write.parquet(self._path(own).toString()))
         return own
+
+    def _make_folder(self) -> None:
+        """For its owner only, where the file system knows owners: it is as raw as a checkpoint."""
+        owner = self._jvm.org.apache.hadoop.fs.permission.FsPermission.valueOf("drwx------")
+        self._files.mkdirs(self._folder, owner)
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._folder, name)

@@ -1,5 +1,6 @@
 """A Spark session on this machine alone: for a notebook, an example, a test. On a cluster, bring the cluster's own."""
 
+import os
 from typing import Any, Final
 
 from dpfrugal.engines.java import provide
@@ -14,6 +15,7 @@ def local_session(master: str = "local[*]", **settings: str) -> Any:
     core or more: of Spark's own parts, of 128 MB, a table that fits one machine has so few that cores wait.
     """
     provide()
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # for executors that are processes of their own
     from pyspark.sql import SparkSession
 
     own = {
