@@ -56,11 +56,16 @@ def draw(hours: list[tuple[int, dpf.SegmentRelease]], path: Path) -> None:
 
     figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
     at = [hour for hour, _ in hours]
+    values = [value for _, release in hours for value in release.values]
+    lowest, highest = 0.5 * min(values), 2 * max(values)
     for k, (label, colour) in enumerate((("p50", "tab:blue"), ("p99", "tab:red"))):
         bounds = [release.intervals()[k] for _, release in hours]
-        axes.fill_between(at, [low for low, _ in bounds], [high for _, high in bounds], color=colour, alpha=0.25)
+        low = [max(lowest, bound) for bound, _ in bounds]  # an interval without an end goes to the end of the picture
+        high = [min(highest, bound) for _, bound in bounds]
+        axes.fill_between(at, low, high, color=colour, alpha=0.25)
         axes.plot(at, [release.values[k] for _, release in hours], "o-", color=colour, ms=4, label=f"private {label}")
-    axes.set(xlabel="hour of the day", ylabel="latency, ms", yscale="log", title="Latency with 95% intervals, ε = 1")
+    axes.set(xlabel="hour of the day", ylabel="latency, ms", yscale="log", ylim=(lowest, highest))
+    axes.set_title("Latency with 95% intervals, ε = 1")
     axes.set_xticks(range(0, 24, 3))
     for ticks in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
         ticks("{x:.0f}")

@@ -13,7 +13,7 @@ import dpfrugal as dpf
 from dpfrugal import locate_refine
 from dpfrugal.engines import duckdb as dpd
 from dpfrugal.engines import polars as dpp
-from dpfrugal.engines import spark_stream
+from dpfrugal.engines import spark_stream, two_scans
 from dpfrugal.engines.two_scans import Counts, Sample, private_quantiles
 from dpfrugal.errors import ItemError, ParameterTypeError, PrivacyError, ReplayError, TableError
 from dpfrugal.ledger import Ledger
@@ -160,6 +160,7 @@ def test_a_stream_goes_on_from_its_record_under_the_spend_it_has(
         return dpp.counts(pl.DataFrame({column: batch}), column, edges)
 
     monkeypatch.setattr(spark_stream, "counts", counts)
+    monkeypatch.setattr(two_scans, "SAMPLE", 0)
     ledger, kept, shown = dpf.Ledger(tmp_path / "b.db", total=GUARANTEE), Kept(), []
 
     def sink(release: dpf.SegmentRelease, batch: int) -> None:

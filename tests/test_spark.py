@@ -86,7 +86,7 @@ def test_a_table_is_scanned_twice_and_never_again(ordered: Any, spark: Any) -> N
 
 
 def test_every_row_is_in_the_sample_or_in_the_rest(ordered: Any) -> None:
-    rows = spark_batch._Rows(ordered, "x")
+    rows = spark_batch.Rows(ordered, "x")
     sample = rows.sample(20_000)
     values = np.array(sample.items.to_pylist())
     assert 15_000 < sample.size < 25_000
@@ -99,7 +99,7 @@ def test_every_row_is_in_the_sample_or_in_the_rest(ordered: Any) -> None:
     assert np.array_equal(rest.bins + inside, whole)
     assert rest.fingerprint == sample.fingerprint != 0
     # A leg that must fail: another order of the rows is noticed.
-    rows._rows = spark_batch._Rows(ordered.orderBy("x", ascending=False), "x")._rows
+    rows._rows = spark_batch.Rows(ordered.orderBy("x", ascending=False), "x")._rows
     assert rows.rest(edges).fingerprint != sample.fingerprint
 
 
@@ -202,12 +202,12 @@ def test_quantiles_by_equal_the_plain_walk(spark: Any, without_noise: list[int])
 def test_a_person_has_no_more_rows_than_agreed(spark: Any) -> None:
     columns = ("cast(id % 4 - 1 as int) AS code", "id AS row", "id % 3 AS person", "id % 4 AS key")
     rows = spark.range(600).selectExpr(*columns)
-    once = Bounds(5, None, 7).bounded(rows)
+    once = Bounds(5, None, 7).bounded(rows, 2)
     assert once.where("code >= 0").count() == 15
     assert once.count() == 600
-    kept = Bounds(2, 2, 7).bounded(rows).where("code >= 0").groupBy("person", "code").count()
+    kept = Bounds(2, 2, 7).bounded(rows, 2).where("code >= 0").groupBy("person", "code").count()
     assert sorted(row["count"] for row in kept.collect()) == [2] * 6
-    assert Bounds(5, None, 7, undeclared=True).bounded(rows).where("code >= -1").count() == 15
+    assert Bounds(5, None, 7, undeclared=True).bounded(rows, 2).where("code >= -1").count() == 15
 
 
 def test_which_keys_of_a_person_count_does_not_depend_on_other_keys(spark: Any) -> None:
@@ -215,7 +215,7 @@ def test_which_keys_of_a_person_count_does_not_depend_on_other_keys(spark: Any) 
 
     def chosen(code: str) -> set[int]:
         columns = (f"cast({code} as int) AS code", "id AS row", "1 AS person", "id % 20 AS key")
-        kept = Bounds(2, 3, 7).bounded(spark.range(200).selectExpr(*columns)).where("code >= 0")
+        kept = Bounds(2, 3, 7).bounded(spark.range(200).selectExpr(*columns), 2).where("code >= 0")
         return {row.key for row in kept.select("key").distinct().collect()}
 
     assert len(chosen("id % 20")) == 3
@@ -306,8 +306,10 @@ def batches_of(spark: Any, folder: Path) -> Any:
 
 @pytest.mark.parametrize("keyed", [False, True])
 def test_a_replayed_batch_gets_the_release_it_had(
-    keyed: bool, spark: Any, tmp_path: Path, without_noise: list[int]
+    keyed: bool, spark: Any, tmp_path: Path, without_noise: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(spark_batch, "secrets", SimpleNamespace(token_hex=lambda size: "5a" * size))
+
     def run(checkpoint: str, dies_at: int | None) -> dict[int, list[Any]]:
         shown: dict[int, list[Any]] = {}
 
@@ -350,13 +352,13 @@ def test_a_replayed_batch_gets_the_release_it_had(
 def test_a_checkpoint_of_another_query_or_a_damaged_one_is_refused(spark: Any, tmp_path: Path) -> None:
     from dpfrugal.engines.spark_files import Records
 
-    records = Records(spark, str(tmp_path), {"column": "x"})
+    records = Records(spark, str(tmp_path), {"column": "x"}).ready()
     records.write(0, {"a": 1})
     records.write(1, {"a": 2})
-    assert Records(spark, str(tmp_path), {"column": "x"}).newest() == (1, {"a": 2})
+    assert Records(spark, str(tmp_path), {"column": "x"}).ready().newest() == (1, {"a": 2})
     with pytest.raises(PrivacyError, match="has a record already"):
         records.write(1, {"a": 3})
-    with pytest.raises(ParameterError, match="another query: its column is x, not y"):
+    with pytest.raises(ParameterError, match="another query: its column was x, not y"):
         Records(spark, str(tmp_path), {"column": "y"}).newest()
     shutil.rmtree(tmp_path / FOLDER)
     (tmp_path / FOLDER).mkdir()
@@ -376,7 +378,11 @@ def test_refusals_are_sentences(spark: Any, tmp_path: Path) -> None:
         (ItemError, "NaN or null", lambda: dps.private_quantiles(df, "x", 0.5, GUARANTEE)),
         (ItemError, "no rows", lambda: dps.private_quantiles(df.limit(0), "x", 0.5, GUARANTEE)),
         (ParameterTypeError, "is a streaming", lambda: dps.private_quantiles(stream, "x", 0.5, GUARANTEE)),
-        (ParameterTypeError, "Spark DataFrame, not list", lambda: dps.private_quantiles([], "x", 0.5, GUARANTEE)),
+        (
+            ParameterTypeError,
+            "Spark DataFrame, not builtins.list",
+            lambda: dps.private_quantiles([], "x", 0.5, GUARANTEE),
+        ),
         (
             ParameterTypeError,
             "belongs to Spark Connect",
@@ -447,7 +453,7 @@ def test_workers_that_lack_a_module_are_reported_in_a_sentence(
     python.chmod(0o755)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
     df = spark.range(10).selectExpr("cast(id as double) AS x", "id AS key")
-    with pytest.raises(TableError, match=f"An executor has no module {module}: install dpfrugal") as caught:
+    with pytest.raises(TableError, match=f"Python has no module {module}: install dpfrugal.* PYSPARK_PYTHON") as caught:
         dps.quantiles_by(df, "x", by="key", quantiles=0.5, guarantee=GUARANTEE, keys=[1])
     assert "\n" not in str(caught.value)
     assert dps.private_quantiles(df, "x", 0.5, GUARANTEE).items == 10  # counting needs no Python there

@@ -86,7 +86,7 @@ def test_the_keys_of_a_person_are_bounded_over_all_batches(spark: Any, tmp_path:
     stream = Stream(spark, tmp_path, batches, "key string, x double, person string")
     stream.run(keys=keys, person="person", max_items_per_person=2, max_keys_per_person=3)
     assert stream.shown[2] == [{"a": 2, "b": 2, "c": 1, "d": 0}]
-    with pytest.raises(ParameterError, match="another query: its person is person, not None"):
+    with pytest.raises(ParameterError, match="another query: its person was person, not None"):
         stream.run(keys=keys, max_items_per_person=2, max_keys_per_person=3)
 
 

@@ -13,7 +13,15 @@ from pyspark.errors import StreamingQueryException
 import dpfrugal as dpf
 from dpfrugal.engines import spark as dps
 from dpfrugal.engines.spark_files import FOLDER, Records
-from dpfrugal.errors import ItemError, PrivacyError, ReplayError
+from dpfrugal.errors import (
+    ItemError,
+    LedgerError,
+    ParameterError,
+    ParameterTypeError,
+    PrivacyError,
+    ReplayError,
+    TableError,
+)
 
 pytestmark = pytest.mark.spark
 GUARANTEE = dpf.PureDP(epsilon=1.0)
@@ -63,7 +71,7 @@ def test_a_driver_that_slept_while_another_went_on_releases_nothing(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has looked, and found no record of its batch; when it wakes, that record was written and removed again."""
-    slow, fast = (Records(spark, str(tmp_path), {"column": "x"}) for _ in range(2))
+    slow, fast = (Records(spark, str(tmp_path), {"column": "x"}).ready() for _ in range(2))
     looked: Iterator[list[int]] = iter([[]])
     numbers = slow._numbers
 
@@ -84,7 +92,7 @@ def test_a_driver_that_slept_while_another_went_on_releases_nothing(
 def test_a_driver_that_sleeps_before_it_clears_away_removes_nothing_of_a_later_batch(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow, fast = (Records(spark, str(tmp_path), {"column": "x"}) for _ in range(2))
+    slow, fast = (Records(spark, str(tmp_path), {"column": "x"}).ready() for _ in range(2))
     names = slow._names
     looks = 0
 
@@ -141,6 +149,83 @@ def test_a_checkpoint_that_is_restored_shows_no_row_again(keyed: bool, spark: An
     assert shown == [0, 1, 2]
 
 
+def test_one_large_batch_is_as_good_as_a_table(spark: Any, tmp_path: Path) -> None:
+    """What is added to the error of the exact quantile has a standard deviation below 0.3 of the unit of the bound."""
+    spark.range(600_000, numPartitions=4).selectExpr("cast(id as double) AS x").write.parquet(str(tmp_path / "in"))
+    shown: list[Any] = []
+    stream = spark.readStream.schema("x double").parquet(str(tmp_path / "in"))
+    dps.stream_private_quantiles(
+        stream,
+        "x",
+        [0.5, 0.9],
+        GUARANTEE,
+        checkpoint=tmp_path / "c",
+        sink=lambda release, _: shown.append(release),
+        **ONCE,
+    ).awaitTermination()
+    (release,) = shown
+    for q, value in zip(release.quantiles, release.values, strict=True):
+        assert abs(value / 600_000 - q) < 3 * (q * (1 - q) / 600_000) ** 0.5
+    assert release.items == 600_000
+
+
+def test_what_cannot_start_is_refused_in_a_sentence(spark: Any, tmp_path: Path) -> None:
+    stream = stream_of(spark, tmp_path / "in")
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    by: dict[str, Any] = {"by": "key", "quantiles": 0.5, "guarantee": GUARANTEE, "keys": [0, 1]}
+    refused: list[tuple[type[Exception], str, dict[str, Any]]] = [
+        (TableError, "must be a folder that can be written to", {"checkpoint": tmp_path / "file"}),
+        (TableError, "must be a folder that can be written to", {"checkpoint": "/proc/none"}),
+        (TableError, "must be a folder that can be written to", {"checkpoint": "nowhere://host/folder"}),
+        (ParameterTypeError, "sink must take two arguments, a table and a batch id", {"sink": lambda _: None}),
+        (ParameterTypeError, "sink must be a function of a table", {"sink": None}),
+        (ParameterTypeError, "trigger must be a dictionary", {"trigger": "10 seconds"}),
+        (ParameterTypeError, "release_every must be an integer, not str", {"release_every": "3"}),
+        (ParameterError, "release_every must be at least 1", {"release_every": 0}),
+        (ParameterTypeError, "There is no option 'threads'; there are adaptive_steps", {"threads": 2}),
+        (ParameterError, "exclude each other", {"discover_keys": dpf.ApproxDP(epsilon=1.0, delta=1e-6)}),
+    ]
+    for kind, sentence, given in refused:
+        options: dict[str, Any] = {"checkpoint": tmp_path / "c", "sink": print, **by, **given}
+        with pytest.raises(kind, match=sentence) as caught:
+            dps.stream_quantiles_by(stream, "x", **options)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(ParameterTypeError, match="There is no option 'person'"):
+        dps.private_quantiles(spark.range(3), "id", 0.5, GUARANTEE, person="id")  # type: ignore[call-arg]
+
+
+def test_a_restart_with_other_parameters_says_which(spark: Any, tmp_path: Path) -> None:
+    ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.PureDP(epsilon=9.0))
+    stream = stream_of(spark, tmp_path / "in")
+    by: dict[str, Any] = {
+        "by": "key",
+        "quantiles": 0.5,
+        "guarantee": GUARANTEE,
+        "keys": [0, 1],
+        "sink": lambda *_: None,
+    }
+    by |= {"checkpoint": tmp_path / "c", "ledger": ledger, "dataset": "rows", **ONCE}
+    dps.stream_quantiles_by(stream, "x", **by).awaitTermination()
+    refused: list[tuple[str, dict[str, Any]]] = [
+        ("its keys are others", {"keys": [0, 2]}),
+        (r"its quantiles was \[0.5\], not \[0.9\]", {"quantiles": 0.9}),
+        ("its epsilon was 1.0, not 2.0", {"guarantee": dpf.PureDP(epsilon=2.0)}),
+        ("its decimals was None, not 2", {"decimals": 2}),
+        ("charged to the dataset 'rows'", {"dataset": "others"}),
+    ]
+    for sentence, given in refused:
+        with pytest.raises(ParameterError, match=sentence):
+            dps.stream_quantiles_by(stream, "x", **by | given)
+    free = {"checkpoint": tmp_path / "free", "ledger": None, "dataset": None}
+    dps.stream_quantiles_by(stream, "x", **by | free).awaitTermination()
+    with pytest.raises(LedgerError, match="never charged to a ledger"):
+        dps.stream_quantiles_by(stream, "x", **by | {"checkpoint": tmp_path / "free"})
+    one: dict[str, Any] = {"checkpoint": tmp_path / "one", "sink": lambda *_: None, **ONCE}
+    dps.stream_private_quantiles(stream, "x", 0.5, GUARANTEE, **one).awaitTermination()
+    with pytest.raises(ParameterError, match=r"its quantiles was \[0.5\], not \[0.25\]"):
+        dps.stream_private_quantiles(stream, "x", 0.25, GUARANTEE, **one)
+
+
 @pytest.mark.parametrize("how", ["a link", "a rename"])
 def test_of_two_drivers_one_writes_a_batch(
     how: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -153,7 +238,7 @@ def test_of_two_drivers_one_writes_a_batch(
             raise PermissionError
 
         monkeypatch.setattr(os, "link", no_links)
-    drivers = [Records(spark, str(tmp_path), {"column": "x"}) for _ in range(2)]
+    drivers = [Records(spark, str(tmp_path), {"column": "x"}).ready() for _ in range(2)]
     drivers[0].write(4, {"driver": 0})
     with pytest.raises(PrivacyError, match="Batch 4 has a record already"):
         drivers[1].write(4, {"driver": 1})

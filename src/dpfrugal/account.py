@@ -109,6 +109,8 @@ class Account:
         """
         if self._ledger is None:
             return
+        if self._books is None:
+            raise LedgerError("This checkpoint was never charged to a ledger: go on without one, or begin anew.")
         if self._ledger.name != self._books:
             raise LedgerError("This checkpoint is charged to another ledger.")
         known = self.generation

@@ -122,7 +122,11 @@ class KeyedDPFrugal1U(Guarded):
         self._sensitivity = keyed_sensitivity(len(path.quantiles), *bounds)
         guarantee.noise_scale(self._sensitivity)  # what cannot be calibrated is refused here, not at the release
         super().__init__(Account.opened(None, None, guarantee, self._sensitivity, by=type(self).__name__))
-        if (keys is None) == (discover_keys is None):
+        if keys is not None and discover_keys is not None:
+            raise ParameterError(
+                "keys and discover_keys exclude each other: keys are declared, or they are discovered."
+            )
+        if keys is None and discover_keys is None:
             raise ParameterError(
                 "Either keys or discover_keys must be given: which keys there are is data too. Declare them, or say "
                 "what discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."

@@ -34,7 +34,7 @@ def private_quantiles(
     The rows must come in the same order in both scans, as those of a file do. After a shuffle they may not; that is
     noticed, and nothing is released: write such a table first. Theorem 13 has the guarantee.
     """
-    return two_scans.private_quantiles(_Rows(checked_frame(df, streaming=False), column), quantiles, guarantee, options)
+    return two_scans.private_quantiles(Rows(checked_frame(df, streaming=False), column), quantiles, guarantee, options)
 
 
 def counts(df: Any, column: str, edges: NDArray[np.float64]) -> Counts:
@@ -46,7 +46,7 @@ def counts(df: Any, column: str, edges: NDArray[np.float64]) -> Counts:
     return Counts(bins_of(found, edges), found.get(MISSING, 0))
 
 
-class _Rows:
+class Rows:
     """A column, and which of its rows are sampled."""
 
     def __init__(self, df: Any, column: str) -> None:

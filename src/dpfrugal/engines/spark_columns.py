@@ -22,7 +22,8 @@ KEPT, MISSING = -2, -1  # bins of rows that are sampled, and of items that are m
 def checked_frame(df: Any, *, streaming: bool) -> Any:
     """``df``, if it is a DataFrame of the right kind."""
     if not hasattr(df, "isStreaming") or not hasattr(df, "schema"):
-        raise ParameterTypeError(f"df must be a Spark DataFrame, not {type(df).__name__}.")
+        kind = type(df)
+        raise ParameterTypeError(f"df must be a Spark DataFrame, not {kind.__module__}.{kind.__name__}.")
     if not hasattr(df, "_jdf"):
         raise ParameterTypeError(
             "df belongs to Spark Connect, which shows no plans and no files; use a classic session."

@@ -35,10 +35,11 @@ def count_known_keys(estimator: KeyedDPFrugal1U, rows: Any) -> None:
     discovery.restore(counts, discovery.shown())
 
 
-def counted_keys(rows: Any, before: Any = None) -> Any:
+def counted_keys(rows: Any, partitions: int, before: Any = None) -> Any:
     """Rows since the last release of each key that is not public, as a DataFrame of key and count."""
-    now = rows.where(f"code = {UNDECLARED} AND {MOVES}").groupBy("key").agg(F.count(F.lit(1)).alias("count"))
-    return now if before is None else now.unionByName(before).groupBy("key").agg(F.sum("count").alias("count"))
+    now = rows.where(f"code = {UNDECLARED} AND {MOVES}").select("key", F.lit(1).cast("bigint").alias("count"))
+    both = now if before is None else now.unionByName(before)
+    return both.repartition(partitions, "key").groupBy("key").agg(F.sum("count").alias("count"))
 
 
 def release_of_public(estimator: KeyedDPFrugal1U, counted: Any) -> Any:

@@ -10,11 +10,12 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self, TypeVar
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import IllegalArgumentException
 
 from dpfrugal.engines.spark_worker import run
 from dpfrugal.errors import ParameterError, PrivacyError, TableError
@@ -23,6 +24,7 @@ FORMAT: Final = 3
 FOLDER: Final = "dpfrugal-raw-state"
 KEPT_RECORDS: Final = 2
 DRAFT: Final = "draft"
+T = TypeVar("T")
 
 
 class Records:
@@ -34,10 +36,15 @@ class Records:
         self.checkpoint = os.fspath(checkpoint)
         self._spark, self._jvm = spark, spark._jvm
         self._folder = self._jvm.org.apache.hadoop.fs.Path(self.checkpoint, FOLDER)
-        self._files = self._folder.getFileSystem(spark._jsc.hadoopConfiguration())
+        self._files = self._attempted(lambda: self._folder.getFileSystem(spark._jsc.hadoopConfiguration()))
         local = self._files.getUri().getScheme() == "file"
         self._local = Path(self._files.makeQualified(self._folder).toUri().getPath()) if local else None
         self._query = json.loads(json.dumps(query))
+
+    def ready(self) -> Self:
+        """These, once it is sure that they can be written."""
+        self._make_folder()
+        return self
 
     def newest(self) -> tuple[int, dict[str, Any]] | None:
         """The newest record and its batch, if this query wrote it; None where there is none."""
@@ -53,12 +60,12 @@ class Records:
         if hashlib.sha256(body.encode("utf-8")).hexdigest() != digest:
             raise TableError(f"The checkpoint {self._folder.getParent()} is damaged.")
         record: dict[str, Any] = json.loads(body)
-        for name, given in ({"format": FORMAT} | self._query).items():
-            if (had := record.get("query", {}).get(name, record.get(name))) != given:
-                raise ParameterError(
-                    f"The checkpoint {self._folder.getParent()} belongs to another query: its {name} is {had}, "
-                    f"not {given}. Use a new folder."
-                )
+        if record.get("format") != FORMAT:
+            raise ParameterError(f"The checkpoint {self._folder.getParent()} is of another version. Use a new folder.")
+        if other := difference(record["query"], self._query):
+            raise ParameterError(
+                f"The checkpoint {self._folder.getParent()} belongs to another query: {other}. Use a new folder."
+            )
         return numbers[-1], record["state"]
 
     def write(self, batch: int, state: dict[str, Any], tables: Collection[str] = ()) -> None:
@@ -71,7 +78,6 @@ class Records:
             raise taken_already(batch)
         body = json.dumps({"format": FORMAT, "query": self._query, "state": state})
         text = f"{hashlib.sha256(body.encode('utf-8')).hexdigest()}\n{body}"
-        self._make_folder()
         draft = f"{DRAFT}-{batch}-{secrets.token_hex(8)}"
         try:
             if self._local is None:
@@ -143,14 +149,23 @@ class Records:
     def write_frame(self, name: str, frame: Any) -> str:
         """Let executors write a table beside the records, under a name of its own that no other driver takes."""
         own = f"{name}-{secrets.token_hex(8)}"
-        self._make_folder()
         run(lambda: frame.write.parquet(self._path(own).toString()))
         return own
 
     def _make_folder(self) -> None:
         """For its owner only, where the file system knows owners: it is as raw as a checkpoint."""
         owner = self._jvm.org.apache.hadoop.fs.permission.FsPermission.valueOf("drwx------")
-        self._files.mkdirs(self._folder, owner)
+        self._attempted(lambda: self._files.mkdirs(self._folder, owner))
+
+    def _attempted(self, action: Callable[[], T]) -> T:
+        """What Hadoop gives, or a sentence."""
+        try:
+            done = action()
+        except (Py4JJavaError, IllegalArgumentException):
+            done = None
+        if done:
+            return done
+        raise TableError(f"The checkpoint {self.checkpoint} must be a folder that can be written to; it is not.")
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._folder, name)
@@ -162,6 +177,27 @@ class Records:
 
     def _numbers(self) -> list[int]:
         return sorted(int(name) for name in self._names() if name.isdigit())
+
+
+def difference(had: dict[str, Any], given: dict[str, Any]) -> str:
+    """The first name with another value, in words; nothing where there is none."""
+    for name in sorted(had.keys() | given.keys()):
+        one, other = had.get(name), given.get(name)
+        if one == other:
+            continue
+        if isinstance(one, dict) and isinstance(other, dict):
+            return difference(one, other)
+        if name == "keys":
+            return "its keys are others"
+        return f"its {name} was {_readable(one)}, not {_readable(other)}"
+    return ""
+
+
+def _readable(value: Any) -> Any:
+    """Digits of floats as people write them."""
+    if isinstance(value, list):
+        return [_readable(part) for part in value]
+    return float.fromhex(value) if isinstance(value, str) and value.startswith(("0x", "-0x")) else value
 
 
 def taken_already(batch: int) -> PrivacyError:

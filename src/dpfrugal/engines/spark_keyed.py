@@ -30,6 +30,7 @@ from dpfrugal.engines.spark_keys import (
 )
 from dpfrugal.engines.spark_people import Bounds, People
 from dpfrugal.engines.spark_worker import InWorker, run
+from dpfrugal.engines.two_scans import checked_options
 from dpfrugal.errors import ItemError
 from dpfrugal.frugal import NanPolicy
 from dpfrugal.guarantees import ApproxDP, Guarantee
@@ -82,6 +83,7 @@ def quantiles_by(
     guarantee. The other options are those of ``KeyedDPFrugal1U``.
     """
     checked_rounds(rounds)
+    checked_options(options, KeyedOptions)
     item(checked_frame(df, streaming=False), column)
     field(df, by)
     estimator = KeyedDPFrugal1U(
@@ -160,7 +162,11 @@ class Walk:
         rows = coded(df, self._column, self._by, self._keys(df), self._order_by, self._person)
         if self._person is None:
             return rows
-        return self.bounds.bounded(rows) if people is None else people.bounded(rows)
+        return (people or self.bounds).bounded(rows, self.partitions(df))
+
+    def partitions(self, df: Any) -> int:
+        """Among how many the rows of ``df`` are shared."""
+        return partitions_for(df, self._partitions)
 
     def _keys(self, df: Any) -> Any:
         """The keys with their codes: made once, not for every micro-batch; keys are only ever added."""
@@ -172,8 +178,7 @@ class Walk:
     def together(self, rows: Any, df: Any, state: Any = None, rounds: int = 1, turn: int = 0) -> Any:
         """The rows of each key in one place; ``state`` are the estimates before them, if those are raw."""
         gather = gathered if self._order_by is None else in_order
-        partitions = partitions_for(df, self._partitions)
-        return gather(rows.drop("key", "person"), state, partitions, self._coin_key(turn), rounds)
+        return gather(rows.drop("key", "person"), state, self.partitions(df), self._coin_key(turn), rounds)
 
     def _coin_key(self, turn: int) -> int:
         """Positions start anew with every batch of a stream, so each ``turn`` has words of its own."""

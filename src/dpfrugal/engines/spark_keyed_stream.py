@@ -21,9 +21,10 @@ from dpfrugal.engines.spark_files import Records
 from dpfrugal.engines.spark_keyed import Found, KeyedOptions, Walk, released_frame, take
 from dpfrugal.engines.spark_keys import declared_keys, key_frame
 from dpfrugal.engines.spark_people import People
-from dpfrugal.engines.spark_query import Query
+from dpfrugal.engines.spark_query import Query, checked_sink, checked_trigger
 from dpfrugal.engines.spark_stream import Order, goes_on
 from dpfrugal.engines.spark_worker import run
+from dpfrugal.engines.two_scans import checked_options
 from dpfrugal.errors import ParameterError, ParameterTypeError
 from dpfrugal.guarantees import ApproxDP, Guarantee
 from dpfrugal.keyed import KeyedDPFrugal1U
@@ -60,10 +61,13 @@ def stream_quantiles_by(
     """
     item(checked_frame(df, streaming=True), column)
     field(df, by)
-    if not callable(sink):
-        raise ParameterTypeError(f"sink must be a function of a table and a batch id, not {type(sink).__name__}.")
-    if isinstance(release_every, bool) or not isinstance(release_every, int) or release_every < 1:
-        raise ParameterError(f"release_every must be a whole number above 0; {release_every} is not.")
+    checked_sink(sink, "a table")
+    checked_trigger(trigger)
+    checked_options(options, KeyedOptions)
+    if isinstance(release_every, bool) or not isinstance(release_every, int):
+        raise ParameterTypeError(f"release_every must be an integer, not {type(release_every).__name__}.")
+    if release_every < 1:
+        raise ParameterError(f"release_every must be at least 1; {release_every} is not.")
     ledger, dataset = options.pop("ledger", None), options.pop("dataset", None)
     keys = declared_keys(keys, by)
     estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=keys, discover_keys=discover_keys, **options)
@@ -85,13 +89,15 @@ def stream_quantiles_by(
         "release_every": release_every,
         "options": {name: value for name, value in options.items() if name != "coin_seed"},
     }
-    records = Records(df.sparkSession, checkpoint, query)
+    records = Records(df.sparkSession, checkpoint, query).ready()
     if records.newest() is None:  # a stream that goes on has been charged
         options["ledger"], options["dataset"] = ledger, dataset
         estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=keys, discover_keys=discover_keys, **options)
     walk = Walk(estimator, column, by, order_by, person, partitions, undeclared=discover_keys is not None)
     people = None if person is None else People(records, walk.bounds)
-    stream = KeyedStream(estimator, walk, records, by, sink, release_every, people=people, ledger=ledger)
+    stream = KeyedStream(
+        estimator, walk, records, by, sink, release_every, people=people, ledger=ledger, dataset=dataset
+    )
     writer = df.writeStream.option("checkpointLocation", records.checkpoint)
     return Query(writer.trigger(**trigger) if trigger else writer, stream.take)
 
@@ -110,6 +116,7 @@ class KeyedStream:
         *,
         people: People | None = None,
         ledger: Ledger | None = None,
+        dataset: str | None = None,
     ) -> None:
         self._estimator, self._walk, self._records, self._people = estimator, walk, records, people
         self._by, self._sink, self._release_every = by, sink, release_every
@@ -122,7 +129,7 @@ class KeyedStream:
         if (newest := records.newest()) is not None:
             newest_batch, state = newest
             self._restore(state)
-            estimator._account = goes_on(state["account"], ledger, newest_batch)
+            estimator._account = goes_on(state["account"], ledger, dataset, newest_batch)
             if estimator._account.stale:
                 self._waiting, self._points, self._counted = 0, None, None
         self._order = Order(newest_batch)
@@ -145,13 +152,15 @@ class KeyedStream:
         try:
             together = self._walk.together(rows, batch, self._frame(self._points), turn=batch_id)
             after = self._walk.walked(together, turn=batch_id)
-            counted = counted_keys(rows, self._frame(self._counted)) if discovers else None
+            counted = (
+                counted_keys(rows, self._walk.partitions(batch), self._frame(self._counted)) if discovers else None
+            )
             if self._waiting + 1 >= self._release_every:
                 self._release(after, counted)
             else:
                 self._wait(after, counted, batch_id)
             if self._people is not None:
-                self._people.write(rows, batch_id)
+                self._people.write(rows, batch_id, self._walk.partitions(batch))
         finally:
             if again:
                 rows.unpersist()

@@ -33,16 +33,20 @@ class Bounds:
         code = F.col("code")
         return (code >= 0) | (code == UNDECLARED) if self._undeclared else code >= 0
 
-    def bounded(self, rows: Any, before: Any = None) -> Any:
-        """Rows beyond what their person may have get a code that moves nothing; ``before`` is what ``taken`` gave."""
+    def bounded(self, rows: Any, partitions: int, before: Any = None) -> Any:
+        """Rows beyond what their person may have get a code that moves nothing; ``before`` is what ``added`` gave.
+
+        What was had before is not broadcast, which would take it through the driver.
+        """
         rows = rows.withColumn("counts", self.counts())
         if before is None:
-            rows = rows.withColumns({"had": F.lit(0), "keys_had": F.lit(0)})
+            rows = rows.repartition(partitions, "person").withColumns({"had": F.lit(0), "keys_had": F.lit(0)})
         else:
-            rows = rows.join(before.hint("merge"), self._own, "left")  # not broadcast: that would go through the driver
+            rows = rows.repartition(partitions, *self._own).join(before.hint("merge"), self._own, "left")
             if self._max_keys is not None:
-                keys_had = before.groupBy("person").agg(F.count(F.lit(1)).alias("keys_had"))
-                rows = rows.join(keys_had.hint("merge"), "person", "left")
+                keys_had = before.repartition(partitions, "person").groupBy("person")
+                keys_had = keys_had.agg(F.count(F.lit(1)).alias("keys_had"))
+                rows = rows.repartition(partitions, "person").join(keys_had.hint("merge"), "person", "left")
         had = F.coalesce("had", F.lit(0))
         each = Window.partitionBy(*self._own, "counts").orderBy(F.xxhash64("row", self._salt))
         spare = F.row_number().over(each) + had > self._max_items
@@ -55,16 +59,14 @@ class Bounds:
         code = F.when(F.col("person").isNull(), F.lit(NO_PERSON)).otherwise(code)
         return rows.withColumn("code", code).drop("counts", "had", "keys_had", "new")
 
-    def taken(self, bounded: Any, before: Any = None) -> Any:
-        """How many rows each person has had by now, in each key where keys are limited."""
-        now = bounded.where(self.counts()).groupBy(*self._own).agg(F.count(F.lit(1)).alias("had"))
-        return now if before is None else self.added([before, now])
+    def taken(self, bounded: Any) -> Any:
+        """What each person has had of these rows: so many rows, in each key where keys are limited."""
+        return bounded.where(self.counts()).select(*self._own, F.lit(1).cast("bigint").alias("had"))
 
-    def added(self, parts: Sequence[Any]) -> Any:
-        """What several parts say together."""
-        return (
-            reduce(lambda one, other: one.unionByName(other), parts).groupBy(*self._own).agg(F.sum("had").alias("had"))
-        )
+    def added(self, parts: Sequence[Any], partitions: int) -> Any:
+        """What several parts say together: a row for each person, or each person and key."""
+        whole = reduce(lambda one, other: one.unionByName(other), parts).repartition(partitions, *self._own)
+        return whole.groupBy(*self._own).agg(F.sum("had").alias("had"))
 
 
 class People:
@@ -73,20 +75,17 @@ class People:
     def __init__(self, records: Records, bounds: Bounds, parts: Sequence[str] = ()) -> None:
         self._records, self._bounds, self.parts = records, bounds, list(parts)
 
-    def before(self) -> Any:
-        """What they had before this batch; None where there was none."""
-        if not self.parts:
-            return None
-        return self._bounds.added([self._records.frame(part) for part in self.parts])
-
-    def bounded(self, rows: Any) -> Any:
+    def bounded(self, rows: Any, partitions: int) -> Any:
         """The rows of a batch, those beyond the bounds set aside."""
-        return self._bounds.bounded(rows, self.before())
+        before = self._before()
+        return self._bounds.bounded(rows, partitions, self._bounds.added(before, partitions) if before else None)
 
-    def write(self, bounded: Any, batch: int) -> None:
+    def write(self, bounded: Any, batch: int, partitions: int) -> None:
         """Note what was taken of a batch; that it counts is for the batch's record to say."""
         together = len(self.parts) >= MOST_PARTS
-        part = self._records.write_frame(
-            f"people-{batch}", self._bounds.taken(bounded, self.before() if together else None)
-        )
+        parts = [self._bounds.taken(bounded), *(self._before() if together else [])]
+        part = self._records.write_frame(f"people-{batch}", self._bounds.added(parts, partitions))
         self.parts = [*([] if together else self.parts), part]
+
+    def _before(self) -> list[Any]:
+        return [self._records.frame(part) for part in self.parts]

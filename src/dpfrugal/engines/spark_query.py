@@ -4,13 +4,14 @@ What a micro-batch raises goes through Java, and comes back as a ``StreamingQuer
 refusal is remembered on its way out; whoever waits for the query gets that.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming import StreamingQuery
 
-from dpfrugal.errors import DPFrugalError
+from dpfrugal.errors import DPFrugalError, ParameterTypeError
 
 
 class Query(StreamingQuery):  # type: ignore[misc]  # pyspark's types are not followed
@@ -49,3 +50,27 @@ class Query(StreamingQuery):  # type: ignore[misc]  # pyspark's types are not fo
             if self._refusal is None:
                 raise
         raise self._refusal
+
+
+def checked_sink(sink: Any, of: str) -> None:
+    """Refuse what could not be called when the first release is there."""
+    if not callable(sink):
+        raise ParameterTypeError(f"sink must be a function of {of} and a batch id, not {type(sink).__name__}.")
+    try:
+        inspect.signature(sink).bind(None, 0)
+    except TypeError:
+        fits = False
+    except ValueError:  # one that is not written in Python
+        fits = True
+    else:
+        fits = True
+    if not fits:
+        raise ParameterTypeError(f"sink must take two arguments, {of} and a batch id.")
+
+
+def checked_trigger(trigger: Any) -> None:
+    """Refuse what Spark's own trigger could not be asked with."""
+    if trigger is not None and not isinstance(trigger, dict):
+        raise ParameterTypeError(
+            f'trigger must be a dictionary such as {{"processingTime": "10 seconds"}}, not {type(trigger).__name__}.'
+        )

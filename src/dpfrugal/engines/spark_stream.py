@@ -1,5 +1,7 @@
 """Global quantiles of a Spark stream: a micro-batch is counted by Spark and is, or joins, a segment.
 
+The first batches, up to some hundred thousand rows, are taken in as a table is: one large batch is as good as many.
+
 A batch's state is on disk before its release leaves: one record per batch, written once. A batch that Spark replays
 after a crash is not counted again, and what the sink gets for it is the release that was recorded. So no two releases
 with different noise show the same items (docs/proofs.md, Theorem 13).
@@ -12,12 +14,13 @@ from typing import Any, Unpack
 
 from dpfrugal.account import Account
 from dpfrugal.checkpoint import Contents
-from dpfrugal.engines.spark_batch import counts
+from dpfrugal.engines import two_scans
+from dpfrugal.engines.spark_batch import Rows, counts
 from dpfrugal.engines.spark_columns import checked_frame, item
 from dpfrugal.engines.spark_files import Records
-from dpfrugal.engines.spark_query import Query
-from dpfrugal.engines.two_scans import Options
-from dpfrugal.errors import ParameterTypeError, PrivacyError, ReplayError
+from dpfrugal.engines.spark_query import Query, checked_sink, checked_trigger
+from dpfrugal.engines.two_scans import Options, checked_options
+from dpfrugal.errors import ParameterError, PrivacyError, ReplayError
 from dpfrugal.guarantees import Guarantee
 from dpfrugal.ledger import Ledger
 from dpfrugal.quantile import PrivateQuantile
@@ -45,16 +48,17 @@ def stream_private_quantiles(
     ``{"processingTime": "10 seconds"}``.
     """
     item(checked_frame(df, streaming=True), column)
-    if not callable(sink):
-        raise ParameterTypeError(f"sink must be a function of a release and a batch id, not {type(sink).__name__}.")
+    checked_sink(sink, "a release")
+    checked_trigger(trigger)
+    checked_options(options, Options)
     ledger, dataset = options.pop("ledger", None), options.pop("dataset", None)
     estimator = PrivateQuantile(quantiles, guarantee, half_life=half_life, **options)
     query = {"kind": "private_quantiles", "column": column, "parameters": estimator._contents().parameters}
-    records = Records(df.sparkSession, checkpoint, query)
+    records = Records(df.sparkSession, checkpoint, query).ready()
     if records.newest() is None:  # a stream that goes on has been charged
         options["ledger"], options["dataset"] = ledger, dataset
         estimator = PrivateQuantile(quantiles, guarantee, half_life=half_life, **options)
-    segments = Segments(estimator, column, records, sink, ledger)
+    segments = Segments(estimator, column, records, sink, ledger, dataset)
     writer = df.writeStream.option("checkpointLocation", records.checkpoint)
     return Query(writer.trigger(**trigger) if trigger else writer, segments.take)
 
@@ -63,7 +67,13 @@ class Segments:
     """What becomes of each micro-batch."""
 
     def __init__(
-        self, estimator: PrivateQuantile, column: str, records: Records, sink: Sink, ledger: Ledger | None = None
+        self,
+        estimator: PrivateQuantile,
+        column: str,
+        records: Records,
+        sink: Sink,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
     ) -> None:
         self._estimator, self._column, self._records, self._sink = estimator, column, records, sink
         newest_batch = -1
@@ -71,7 +81,7 @@ class Segments:
             newest_batch, record = newest
             contents = Contents(type(estimator).__name__, estimator._contents().parameters, record["state"])
             self._estimator = PrivateQuantile._of_contents(contents)
-            self._estimator._account = goes_on(record["account"], ledger, newest_batch)
+            self._estimator._account = goes_on(record["account"], ledger, dataset, newest_batch)
             if self._estimator._account.stale:
                 self._estimator._forget()
         self._order = Order(newest_batch)
@@ -81,14 +91,21 @@ class Segments:
         with self._order.turn(batch_id) as is_new:
             if is_new:
                 self._estimator._account.begin_batch(batch_id)
-                found = counts(batch, self._column, self._estimator.edges)
-                if found.bins.sum() + found.missing:
-                    self._estimator.absorb(found.bins, missing=found.missing, whole=False)
+                self._count(batch)
                 state, account = self._estimator._contents().state, self._estimator._account.to_record()
                 self._records.write(batch_id, {"state": state, "account": account})
             self._estimator._account.settle_batch()
         if self._estimator._machine.items:  # a segment is complete: nothing is drawn for this release
             self._sink(self._estimator.release(), batch_id)
+
+    def _count(self, batch: Any) -> None:
+        """The first rows of a stream are looked at one by one, as those of a table: nothing is known of them yet."""
+        if self._estimator.items < two_scans.SAMPLE:
+            two_scans.take(self._estimator, Rows(batch, self._column))
+            return
+        found = counts(batch, self._column, self._estimator.edges)
+        if found.bins.sum() + found.missing:
+            self._estimator.absorb(found.bins, missing=found.missing, whole=False)
 
 
 class Order:
@@ -112,7 +129,7 @@ class Order:
         self._newest, self._failed = batch, False
 
 
-def goes_on(record: dict[str, Any], ledger: Ledger | None, newest: int) -> Account:
+def goes_on(record: dict[str, Any], ledger: Ledger | None, dataset: str | None, newest: int) -> Account:
     """The account of a stream that is started again after the batch ``newest``.
 
     A driver that dies after the ledger has moved and before the batch has a record has shown nothing: what waited in
@@ -123,4 +140,6 @@ def goes_on(record: dict[str, Any], ledger: Ledger | None, newest: int) -> Accou
         raise ReplayError("The checkpoint of this stream is charged to a ledger: give ledger= and dataset= again.")
     account = Account.of_record(record, ledger)
     account.prove_batch_fresh(newest)
+    if dataset not in (None, account.dataset):
+        raise ParameterError(f"The checkpoint of this stream is charged to the dataset {account.dataset!r}.")
     return account

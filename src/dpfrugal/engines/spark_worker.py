@@ -41,8 +41,8 @@ def run(action: Any) -> Any:
     except (PySparkException, Py4JJavaError) as error:
         if lacking := re.search(r"ModuleNotFoundError: No module named '(\w+)", str(error)):
             said = (
-                f"An executor has no module {lacking[1]}: install dpfrugal[spark] and what your own functions need on "
-                "every executor, or ship an environment with spark.archives."
+                f"An executor's Python has no module {lacking[1]}: install dpfrugal[spark] there, or set "
+                "PYSPARK_PYTHON to one that has it before the session is made, or ship an environment (spark.archives)."
             )
         elif "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND" in str(error):
             said = (

@@ -8,14 +8,14 @@ A row that changed its position between the scans could be counted twice. Both s
 the sampled rows with their positions; where the two differ, nothing is released.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.errors import ItemError, PrivacyError
+from dpfrugal.errors import ItemError, ParameterTypeError, PrivacyError
 from dpfrugal.frugal import NanPolicy
 from dpfrugal.guarantees import Guarantee
 from dpfrugal.ledger import Ledger
@@ -23,6 +23,7 @@ from dpfrugal.quantile import PrivateQuantile
 from dpfrugal.release import SegmentRelease
 
 SAMPLE: Final = 1 << 17
+MUCH: Final = 2  # times the sample
 
 
 class Options(TypedDict, total=False):
@@ -33,6 +34,13 @@ class Options(TypedDict, total=False):
     nan_policy: NanPolicy
     ledger: Ledger | None
     dataset: str | None
+
+
+def checked_options(options: Mapping[str, Any], kind: type) -> None:
+    """Refuse options that do not exist, whatever class would have been given them."""
+    known = kind.__annotations__
+    if unknown := sorted(options.keys() - known.keys()):
+        raise ParameterTypeError(f"There is no option {unknown[0]!r}; there are {', '.join(sorted(known))}.")
 
 
 @dataclass(frozen=True)
@@ -68,19 +76,30 @@ def private_quantiles(
     rows: Rows, quantiles: float | Sequence[float], guarantee: Guarantee, options: Options
 ) -> SegmentRelease:
     """A release from the whole table."""
+    checked_options(options, Options)
     estimator = PrivateQuantile(quantiles, guarantee, **options)
     with estimator._account.owning_up():
-        sample = rows.sample(SAMPLE)
-        if not sample.size:
+        take(estimator, rows)
+        if not estimator.items:
             raise ItemError("There is nothing to release: the table has no rows.")
-        estimator.update_many(sample.items)
-        estimator.expect(max(1, sample.rows - sample.size))
-        counts = rows.rest(estimator.edges)
-        if counts.fingerprint != sample.fingerprint:
-            raise PrivacyError(
-                "The rows of the table did not keep their order between two scans, so a row could have been counted "
-                "twice; nothing was released. Write the table to a file first, and give that."
-            )
-        if counts.bins.sum() + counts.missing:
-            estimator.absorb(counts.bins, missing=counts.missing)
         return estimator.release(close=True)
+
+
+def take(estimator: PrivateQuantile, rows: Rows) -> None:
+    """Take in all rows: those of a sample one by one, the rest as one segment. Few rows are all in the sample."""
+    sample = rows.sample(SAMPLE)
+    if not sample.size:
+        return
+    estimator.update_many(sample.items)
+    if sample.size == sample.rows:
+        return
+    if (rest := sample.rows - sample.size) > MUCH * sample.size:
+        estimator.expect(rest)  # for less, the edges that the sample has led to do better than many
+    counts = rows.rest(estimator.edges)
+    if counts.fingerprint != sample.fingerprint:
+        raise PrivacyError(
+            "The rows of the table did not keep their order between two scans, so a row could have been counted "
+            "twice; nothing was released. Write the table to a file first, and give that."
+        )
+    if counts.bins.sum() + counts.missing:
+        estimator.absorb(counts.bins, missing=counts.missing)
