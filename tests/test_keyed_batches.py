@@ -457,7 +457,7 @@ def test_discovered_keys_walk_as_declared_ones(monkeypatch: pytest.MonkeyPatch) 
     ("options", "name"),
     [
         ({"keys": None}, "discover_keys"),
-        ({"discover_keys": dpf.ApproxDP(epsilon=1, delta=0.1)}, "Either keys or"),
+        ({"discover_keys": dpf.ApproxDP(epsilon=1, delta=0.1)}, "exclude each other"),
         ({"keys": None, "discover_keys": ONE}, "discover_keys"),
         ({"keys": []}, "keys"),
         ({"keys": ["a", "a"]}, "twice"),

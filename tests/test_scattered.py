@@ -34,7 +34,8 @@ rows = st.lists(
 def test_compiled_equals_plain(rows: list[tuple[int, float, int]], wide: bool) -> None:
     codes, values, positions = (np.array(column) for column in zip(*rows, strict=True))
     words = np.array([word(PATH.key, int(position)) for position in positions], dtype=np.uint64)
-    assert np.array_equal(words_of(positions, *map(np.uint64, keys_of(PATH.key))), words)
+    with np.errstate(over="ignore"):  # where functions run as they are written
+        assert np.array_equal(words_of(positions, *map(np.uint64, keys_of(PATH.key))), words)
     steps = np.array([[0, 1], [2, 3], [1, 0]], dtype=np.uint8) if wide else None
     plain, compiled = np.zeros((3, 2), dtype=np.int64), np.zeros((3, 2), dtype=np.int64)
     walk_rows_plainly(plain, steps, words, codes.astype(np.int32), values, PATH)
