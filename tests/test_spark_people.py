@@ -151,4 +151,5 @@ def test_between_releases_the_driver_holds_nothing_raw(
     assert stream.shown == {2: [{"a": 3, "b": 6}], 5: [{"a": 6, "b": 12}]}
     assert fetched == [0, 0, 2, 0, 0, 2]
     # What the driver records between releases is the start, and then the last release.
-    assert [np.ravel(state["estimates"]).tolist() for state in states] == [[0, 0]] * 2 + [[3, 6]] * 3 + [[6, 12]]
+    estimates = [spark_keyed_stream._array_of(state["estimates"], np.int64).tolist() for state in states]
+    assert estimates == [[0, 0]] * 2 + [[3, 6]] * 3 + [[6, 12]]

@@ -20,7 +20,7 @@ from pyspark.errors import IllegalArgumentException
 from dpfrugal.engines.spark_worker import run
 from dpfrugal.errors import ParameterError, PrivacyError, TableError
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 FOLDER: Final = "dpfrugal-raw-state"
 KEPT_RECORDS: Final = 2
 DRAFT: Final = "draft"
