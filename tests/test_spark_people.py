@@ -15,6 +15,7 @@ from dpfrugal.engines import spark as dps
 from dpfrugal.engines import spark_keyed_stream, spark_people
 from dpfrugal.engines.spark_files import FOLDER
 from dpfrugal.engines.spark_keyed import Found
+from dpfrugal.engines.spark_keyed_record import array_of
 from dpfrugal.errors import ItemError, ParameterError, TableError
 
 pytestmark = pytest.mark.spark
@@ -151,5 +152,5 @@ def test_between_releases_the_driver_holds_nothing_raw(
     assert stream.shown == {2: [{"a": 3, "b": 6}], 5: [{"a": 6, "b": 12}]}
     assert fetched == [0, 0, 2, 0, 0, 2]
     # What the driver records between releases is the start, and then the last release.
-    estimates = [spark_keyed_stream._array_of(state["estimates"], np.int64).tolist() for state in states]
+    estimates = [array_of(state["estimator"]["estimates"], np.int64).tolist() for state in states]
     assert estimates == [[0, 0]] * 2 + [[3, 6]] * 3 + [[6, 12]]

@@ -6,20 +6,19 @@ is due. A batch has one record, written before its release leaves; where Spark r
 gets the recorded release again (docs/proofs.md, Theorem 13).
 """
 
-import base64
 import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpfrugal.engines.spark_columns import checked_frame, field, item
 from dpfrugal.engines.spark_discovery import counted_keys, keep_public, release_of_public
 from dpfrugal.engines.spark_files import Records
 from dpfrugal.engines.spark_keyed import Found, KeyedOptions, Walk, released_frame, take
+from dpfrugal.engines.spark_keyed_record import record_of, record_of_release, release_of_record, restore
 from dpfrugal.engines.spark_keys import declared_keys, key_frame
 from dpfrugal.engines.spark_people import People
 from dpfrugal.engines.spark_query import Query, checked_sink, checked_trigger
@@ -29,12 +28,8 @@ from dpfrugal.engines.two_scans import checked_options
 from dpfrugal.errors import ParameterError, ParameterTypeError
 from dpfrugal.guarantees import ApproxDP, Guarantee
 from dpfrugal.keyed import KeyedDPFrugal1U
-from dpfrugal.keyed_checkpoint import keys_of, of_table
-from dpfrugal.keyed_release import table_of
 from dpfrugal.ledger import Ledger
 from dpfrugal.records import of_guarantee
-
-Number = TypeVar("Number", np.int64, np.uint8, np.float64)
 
 
 def stream_quantiles_by(
@@ -199,73 +194,19 @@ class KeyedStream:
 
     def _state(self) -> dict[str, Any]:
         """All of it is public but the names of the tables that are not."""
-        own, discovers = self._estimator._state, self._estimator.discover_keys is not None
         return {
-            "estimates": _text_of(own.estimates),
-            "steps": None if own.steps is None else _text_of(own.steps),
-            "anchors": _text_of(own.anchors),
-            "clock": own.items,
-            "released_at": own.released_at,
-            "farthest": own.farthest,
-            "widest": own.widest,
-            "coin_key": own.path.key,
+            "estimator": record_of(self._estimator),
+            "shown": None if self._shown is None else record_of_release(self._estimator, self._shown),
             "waiting": self._waiting,
             "points": self._points,
             "counted": self._counted,
             "people": None if self._people is None else self._people.parts,
-            "public": _text_of_keys(self._estimator._index.keys) if discovers else None,
-            "shown": None if self._shown is None else self._shown_record(discovers),
             "account": self._estimator._account.to_record(),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        if state["public"] is not None:
-            keep_public(self._estimator, _keys_of(state["public"]))
-        own, steps = self._estimator._state, state["steps"]
-        shape = own.estimates.shape
-        self._estimator._state = replace(
-            own,
-            path=replace(own.path, key=state["coin_key"]),
-            estimates=_array_of(state["estimates"], np.int64).reshape(shape),
-            steps=None if steps is None else _array_of(steps, np.uint8).reshape(shape),
-            anchors=_array_of(state["anchors"], np.float64).reshape(shape),
-            clock=np.array([state["clock"]], dtype=np.int64),
-            released_at=state["released_at"],
-            farthest=state["farthest"],
-            widest=state["widest"],
-        )
+        restore(self._estimator, state["estimator"])
+        self._shown = None if state["shown"] is None else release_of_record(self._estimator, state["shown"])
         self._waiting, self._points, self._counted = state["waiting"], state["points"], state["counted"]
         if self._people is not None:
             self._people.parts = list(state["people"])
-        if (shown := state["shown"]) is not None:
-            keys = self._estimator.keys if shown["keys"] is None else _keys_of(shown["keys"])
-            values, alphas = (_array_of(shown[name], np.float64) for name in ("values", "alphas"))
-            self._shown = table_of(keys, self._estimator.quantiles, values, alphas, {})
-
-    def _shown_record(self, discovers: bool) -> dict[str, Any]:
-        """The release; of declared keys the values alone."""
-        keys = self._shown.column("key").combine_chunks()[:: len(self._estimator.quantiles)]
-        values, alphas = (_text_of(self._shown.column(name).to_numpy()) for name in ("value", "alpha"))
-        return {"keys": _text_of_keys(keys) if discovers else None, "values": values, "alphas": alphas}
-
-
-def _text_of(array: NDArray[Any]) -> str:
-    """An array as a text: a list of its numbers would be a hundred thousand objects for the collector of garbage."""
-    return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")
-
-
-def _array_of(text: str, kind: type[Number]) -> NDArray[Number]:
-    """The array that ``_text_of`` wrote."""
-    return np.frombuffer(base64.b64decode(text), dtype=kind).copy()
-
-
-def _text_of_keys(keys: Any) -> str:
-    """Keys as a text."""
-    import pyarrow as pa
-
-    return _text_of(of_table(pa.table({"key": keys})))
-
-
-def _keys_of(text: str) -> Any:
-    """The keys that ``_text_of_keys`` wrote."""
-    return keys_of(_array_of(text, np.uint8))
