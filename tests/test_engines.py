@@ -204,6 +204,23 @@ def test_a_stream_goes_on_from_its_record_under_the_spend_it_has(
     assert not fourth._estimator._account.stale
     fourth.take(np.tile(batches[5], 40), 5)
     assert len(shown) == before + 1
+    # Two drivers go on from one record. The second claims what the first took noise for, so the first shows nothing.
+    first = spark_stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
+    settle, before = Ledger.settle, len(shown)
+
+    def late(*arguments: Any) -> None:
+        with monkeypatch.context() as again:
+            again.setattr(Ledger, "settle", settle)
+            spark_stream.Segments(bare, "x", kept, sink, ledger).take(batches[0], 6)  # type: ignore[arg-type]
+        settle(*arguments)
+
+    with monkeypatch.context() as sleeping:
+        sleeping.setattr(Ledger, "settle", late)
+        with pytest.raises(ReplayError, match="Another driver goes on"):
+            first.take(np.tile(batches[0], 80), 6)
+    assert len(shown) == before + 1
+    spark_stream.Segments(bare, "x", kept, sink, ledger).take(batches[0], 6)  # type: ignore[arg-type]
+    assert shown[-1] == shown[-2]
     # A checkpoint from before a release that was shown: its rows would be shown again.
     kept.texts = older
     with pytest.raises(ReplayError, match="an older copy"):

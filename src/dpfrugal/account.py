@@ -38,7 +38,6 @@ class Account:
         self._holder = os.urandom(16).hex()  # never saved: no two objects share it
         self.generation = 0
         self._settled = 0  # of a stream: the generation that its newest batch on record has
-        self._unsettled: str | None = None  # who has taken the noise of that batch, where that was another driver
         self._spent_before = False  # by whoever saved the checkpoint that this was restored from
         self.exposure: Exposure | None = None if spend is None else spend.exposure
         self.stale = False  # restored from a checkpoint that noise was taken after
@@ -99,13 +98,14 @@ class Account:
         """The batch has its record, and may be shown: whoever goes on from before it is refused from now on."""
         if self._ledger is not None and self._spend is not None and self.generation > self._settled:
             known = replace(self._spend, generation=self.generation)
-            self._ledger.settle(known, self._lineage, self._unsettled or self._holder, SETTLED)
-        self._settled, self._unsettled = self.generation, None
+            self._ledger.settle(known, self._lineage, self._holder, SETTLED)
+        self._settled = self.generation
 
     def prove_batch_fresh(self, newest: int) -> None:
         """Refuse the state after batch ``newest`` of a stream if a later one may have been shown.
 
-        Stale is what remains: noise was taken for the next batch, by a driver that died before it could show any.
+        Noise that was taken last and is not settled was shown by nobody, and cannot be any more once it is claimed
+        here. Where it was taken for the next batch, this state is stale; for this one, its record is there to be shown.
         """
         if self._ledger is None:
             return
@@ -117,14 +117,18 @@ class Account:
         generation, holder = self._ledger.last_noise(self._lineage)
         if generation < known:
             raise LedgerError("This ledger is older than the checkpoint: it was restored from a copy.")
-        if generation > known and holder.partition("@")[2] != str(newest + 1):
+        batch = holder.partition("@")[2]
+        if generation > known and batch not in (str(newest), str(newest + 1)):
             raise ReplayError(
                 "This checkpoint is an older copy: releases were shown since, and it would show the same rows again. "
                 "Go on from the newest one, or begin anew."
             )
-        self.stale, self.generation, self._settled = generation > known, generation, generation
-        if holder.partition("@")[2] == str(newest):  # the driver died between the record and this note
-            self._settled, self._unsettled = generation - 1, holder
+        self.generation = self._settled = generation
+        self.stale = generation > known and batch == str(newest + 1)
+        if batch in (str(newest), str(newest + 1)) and self._spend is not None:
+            claim = f"{self._holder}@{batch}"
+            self._ledger.settle(replace(self._spend, generation=generation), self._lineage, holder, claim)
+            self._holder, self._settled = claim, generation - (batch == str(newest))
 
     @contextmanager
     def owning_up(self) -> Iterator[None]:

@@ -175,11 +175,11 @@ class Ledger:
         return self._write(work)
 
     def settle(self, spend: Spend, lineage: str, holder: str, settled: str) -> None:
-        """Note as ``settled`` what the last noise of a lineage was taken for; refused where others have taken noise."""
+        """Note that what ``holder`` has taken the last noise for is ``settled``, or is another's now; once."""
 
         def work(connection: sqlite3.Connection) -> None:
             if rows.find_generation(connection, lineage) != (spend.generation, holder):
-                raise ReplayError(STALE)
+                raise ReplayError("Another driver goes on with this stream, so nothing is shown here.")
             rows.write_generation(connection, lineage, spend.generation, settled)
 
         self._write(work)

@@ -197,7 +197,8 @@ def _readable(value: Any) -> Any:
     """Digits of floats as people write them."""
     if isinstance(value, list):
         return [_readable(part) for part in value]
-    return float.fromhex(value) if isinstance(value, str) and value.startswith(("0x", "-0x")) else value
+    digits = isinstance(value, str) and re.fullmatch(r"-?0x[01]\.[0-9a-f]+p[+-]\d+", value)
+    return float.fromhex(value) if digits else value
 
 
 def taken_already(batch: int) -> PrivacyError:

@@ -193,7 +193,7 @@ class KeyedStream:
         return [name for name in (self._points, self._counted, *people) if name is not None]
 
     def _state(self) -> dict[str, Any]:
-        """All of it is public but the names of the tables that are not."""
+        """All of it is public but the key of coins and words, and what lies in the tables that it names."""
         return {
             "estimator": record_of(self._estimator),
             "shown": None if self._shown is None else record_of_release(self._estimator, self._shown),

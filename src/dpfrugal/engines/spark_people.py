@@ -48,7 +48,10 @@ class Bounds:
                 keys_had = keys_had.agg(F.count(F.lit(1)).alias("keys_had"))
                 rows = rows.repartition(partitions, "person").join(keys_had.hint("merge"), "person", "left")
         had = F.coalesce("had", F.lit(0))
-        each = Window.partitionBy(*self._own, "counts").orderBy(F.xxhash64("row", self._salt))
+        # By what rows hold: a task that runs again may find them at other positions, and must choose the same.
+        held = [name for name in ("key", "item", "order") if name in rows.columns]
+        chance = F.xxhash64(*held, self._salt), F.xxhash64("row", self._salt)
+        each = Window.partitionBy(*self._own, "counts").orderBy(*chance)
         spare = F.row_number().over(each) + had > self._max_items
         if self._max_keys is not None:  # by the keys' own hashes: codes depend on which other keys there are
             rows = rows.withColumn("new", had == 0)

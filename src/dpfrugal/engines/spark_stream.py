@@ -16,7 +16,7 @@ from dpfrugal.account import Account
 from dpfrugal.checkpoint import Contents
 from dpfrugal.engines import two_scans
 from dpfrugal.engines.spark_batch import Rows, counts
-from dpfrugal.engines.spark_columns import checked_frame, item
+from dpfrugal.engines.spark_columns import checked_frame, item, reference
 from dpfrugal.engines.spark_files import Records
 from dpfrugal.engines.spark_query import Query, checked_sink, checked_trigger
 from dpfrugal.engines.two_scans import Options, checked_options
@@ -101,7 +101,11 @@ class Segments:
     def _count(self, batch: Any) -> None:
         """The first rows of a stream are looked at one by one, as those of a table: nothing is known of them yet."""
         if self._estimator.items < two_scans.SAMPLE:
-            two_scans.take(self._estimator, Rows(batch, self._column))
+            held = batch.select(reference(self._column)).persist()  # behind a shuffle, two scans would differ
+            try:
+                two_scans.take(self._estimator, Rows(held, self._column))
+            finally:
+                held.unpersist()
             return
         found = counts(batch, self._column, self._estimator.edges)
         if found.bins.sum() + found.missing:
