@@ -206,6 +206,8 @@ def overtaken(marks: Path, winner: int) -> Callable[[Iterator[Any]], Iterator[An
             if attempt == 0:
                 wait_for(f"{stage}-1-passed")
                 mark("overtaken")
+            else:  # an attempt that has lost is killed, and could not say what it saw
+                wait_for(f"{stage}-0-overtaken")
             if attempt != winner:
                 wait_for("the kill")
         mark("ended")
