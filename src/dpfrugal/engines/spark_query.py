@@ -58,14 +58,12 @@ def checked_sink(sink: Any, of: str) -> None:
         raise ParameterTypeError(f"sink must be a function of {of} and a batch id, not {type(sink).__name__}.")
     try:
         inspect.signature(sink).bind(None, 0)
-    except TypeError:
-        fits = False
+        return
     except ValueError:  # one that is not written in Python
-        fits = True
-    else:
-        fits = True
-    if not fits:
-        raise ParameterTypeError(f"sink must take two arguments, {of} and a batch id.")
+        return
+    except TypeError:
+        pass
+    raise ParameterTypeError(f"sink must take two arguments, {of} and a batch id.")
 
 
 def checked_trigger(trigger: Any) -> None:
