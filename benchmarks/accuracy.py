@@ -19,8 +19,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.guarantees import PureDP
-from dpfrugal.locate_refine import LocateRefine
+from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.privacy.guarantees import PureDP
 
 Floats = NDArray[np.float64]
 QUANTILES = (0.1, 0.3, 0.5, 0.99)

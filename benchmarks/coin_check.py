@@ -23,7 +23,7 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.coin_tests import Fill, Test, neighbours, stream
-from dpfrugal import coins, kernels
+from dpfrugal.kernels import coins, walk_stream
 
 RESULTS = Path(__file__).parent / "results"
 FALSE_ALARM = 1e-3
@@ -37,7 +37,7 @@ def fill_blocks(key: np.uint64, position: int, out: NDArray[np.uint32]) -> None:
     """The coins from ``position`` on, by the kernel that the library runs."""
     upper = np.empty(coins.BLOCK, np.uint16)
     for first in range(0, out.size, coins.BLOCK):
-        kernels.block_coins(key, position + first, out[first : first + coins.BLOCK], upper)
+        walk_stream.block_coins(key, position + first, out[first : first + coins.BLOCK], upper)
 
 
 def library(seed: int) -> Fill:
@@ -122,7 +122,7 @@ def main() -> None:
     chosen, console, started = parser.parse_args(), Console(width=130), time.perf_counter()
     console.print(f"{machine.sentence()}; 2^{chosen.log2_coins} coins of seed {SEED}")
     if not is_specified(library(SEED), SEED):
-        sys.exit("The kernel's coins are not those of dpfrugal.coins.coin: nothing else is worth checking.")
+        sys.exit("The kernel's coins are not those of dpfrugal.kernels.coins.coin: nothing else is worth checking.")
     cross_log2 = min(26, chosen.log2_coins - 4)
     tests = stream(library(SEED), 1 << chosen.log2_coins)
     tests += neighbours([library(seed) for seed in range(NEIGHBOURS)], 1 << cross_log2)

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dpfrugal import coins
+from dpfrugal.kernels import coins
 
 Fill = Callable[[int, NDArray[np.uint32]], None]
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import dpfrugal as dpf
-from dpfrugal.counting import count_below
+from dpfrugal.estimators.segments.counting import count_below
 
 ITEMS = 20_000_000
 ROUNDS = 15

@@ -16,8 +16,8 @@ from functools import partial
 import numpy as np
 
 from benchmarks.accuracy import OTHERS, PAPER, QUANTILES
-from dpfrugal.guarantees import PureDP
-from dpfrugal.locate_refine import LocateRefine
+from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.privacy.guarantees import PureDP
 
 
 def covered(name: str, items: int, repetition: int) -> list[tuple[bool, bool]]:

@@ -62,14 +62,14 @@ clock, spent = time.perf_counter, {}
 start = clock()
 import numpy
 from pathlib import Path
-import dpfrugal.cli.terminal, dpfrugal.tables
+import dpfrugal.cli.terminal, dpfrugal.inputs.files
 import dpfrugal as dpf
 spent["imports"] = clock() - start
 start = clock()
 dpf.Frugal1U(0.5).update_many(numpy.zeros(1 << 14, sys.argv[3]))
 spent["loading the kernels"] = clock() - start
 estimator = dpf.DPFrugal1U(0.99, dpf.PureDP(epsilon=1.0), decimals=int(sys.argv[4]))
-batches = iter(dpfrugal.tables.open_column(Path(sys.argv[1]), sys.argv[2]).batches)
+batches = iter(dpfrugal.inputs.files.open_column(Path(sys.argv[1]), sys.argv[2]).batches)
 reading = walking = 0.0
 while True:
     start = clock()
@@ -154,7 +154,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=3)
     chosen, console, record = parser.parse_args(), Console(width=120), []
     console.print(f"{machine.sentence()}; {chosen.rows:,} rows, {chosen.repetitions} repetitions")
-    batch_rows = int(printed("import dpfrugal.tables; print(dpfrugal.tables.BATCH_ROWS)"))
+    batch_rows = int(printed("import dpfrugal.inputs.files; print(dpfrugal.inputs.files.BATCH_ROWS)"))
     with tempfile.TemporaryDirectory(prefix="dpfrugal-bench-") as folder:
         path = Path(folder) / "rows.parquet"
         printed(GENERATE, str(path), str(chosen.rows))

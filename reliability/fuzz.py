@@ -21,9 +21,7 @@ HANG_SECONDS = 120  # of the processor, so that a busy machine is no hang; the f
 
 
 # Code that numba compiles cannot be instrumented.
-COMPILED = [
-    f"dpfrugal.{name}" for name in ("addresses", "bits", "counting_kernel", "kernels", "key_kernel", "keyed_kernel")
-]
+COMPILED = ["dpfrugal.kernels"]
 
 
 class HangError(Exception):

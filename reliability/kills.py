@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import dpfrugal as dpf
-from dpfrugal import dp_frugal as walk_module
-from dpfrugal import locate_refine, noise
+from dpfrugal.estimators.segments import planner
+from dpfrugal.estimators.walk import dp_frugal as walk_module
+from dpfrugal.privacy import noise
 
 STEPS = ("start", "load", "update", "release", "ledger", "noise", "publish", "checkpoint")
 TOTAL, EACH = dpf.PureDP(epsilon=3.0), dpf.PureDP(epsilon=1.0)
@@ -121,7 +122,7 @@ class Worker:
             return add_noise(*arguments)
 
         setattr(dpf.Ledger, "advance", noted_advance)  # noqa: B010 - the types know that it is a method
-        for module in (noise, locate_refine):
+        for module in (noise, planner):
             setattr(module, "add_noise", noted_noise)  # noqa: B010
 
 

@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dpfrugal as dpf
-from dpfrugal import checkpoint, tables
-from dpfrugal.items import number
-from dpfrugal.lines import LONGEST_LINE, LineParser
+from dpfrugal.inputs import files
+from dpfrugal.inputs.lines import LONGEST_LINE, LineParser
+from dpfrugal.inputs.numbers import number
+from dpfrugal.storage import checkpoint_file
 
 MEMORY = "/dev/shm"  # noqa: S108 - files that are written a million times, in a folder of our own
 FOLDER = Path(tempfile.mkdtemp(prefix="dpfrugal-fuzz-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None))
@@ -184,7 +185,7 @@ def saved(estimator: Any, *items: float) -> bytes:
 
 CHECKPOINT = FOLDER / "checkpoint"
 SEAL = 32
-HEADER = len(checkpoint.TITLE % checkpoint.VERSION) + 8
+HEADER = len(checkpoint_file.TITLE % checkpoint_file.VERSION) + 8
 
 
 def check_checkpoint(data: bytes) -> None:
@@ -216,7 +217,7 @@ def table_check(name: str) -> Callable[[bytes], None]:
         estimator = dpf.DPFrugal1U(0.5, ONE, nan_policy="omit")
         rows = 0
         try:
-            column = tables.open_column(path)
+            column = files.open_column(path)
             for batch, _ in column.batches:
                 rows += len(batch)
                 estimator.update_many(batch)

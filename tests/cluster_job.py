@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import dpfrugal as dpf
-from dpfrugal import locate_refine, noise
 from dpfrugal.engines import spark as dps
 from dpfrugal.engines import two_scans
-from dpfrugal.engines.spark_files import Records
+from dpfrugal.engines.spark.stream_checkpoint import Records
+from dpfrugal.estimators.segments import planner
+from dpfrugal.privacy import noise
 
 WAY: Final = 0.3  # seconds from the sink's last line to Spark's commit, at least, if a kill is to come
 RELEASE_EVERY: Final = 3  # batches, of the keyed one
@@ -25,7 +26,7 @@ RELEASE_EVERY: Final = 3  # batches, of the keyed one
 
 def main(source: str, checkpoint: str, output: str, kind: str, event: str, times: int, patience: float) -> None:
     setattr(noise, "add_noise_to_many", lambda values, *_: values)  # noqa: B010 - mypy forbids the plain form
-    setattr(locate_refine, "add_noise", lambda values, *_: [int(value) for value in values])  # noqa: B010
+    setattr(planner, "add_noise", lambda values, *_: [int(value) for value in values])  # noqa: B010
     setattr(two_scans, "SAMPLE", 0)  # noqa: B010 - where rows lie decides their order there, and files are cut otherwise
     spark = dps.local_session(
         "local[2]",

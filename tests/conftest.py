@@ -19,7 +19,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [PLAIN, os.environ.get("
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    from dpfrugal.engines.spark_session import local_session
+    from dpfrugal.engines.spark.session import local_session
 
     session = local_session("local[2,4]", spark_sql_shuffle_partitions="2", spark_default_parallelism="2")
     yield session

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from dpfrugal.coins import COINS
-from dpfrugal.frugal import step
+from dpfrugal.estimators.walk.frugal import step
+from dpfrugal.kernels.coins import COINS
 
 
 def frugal_1u(stream: Iterable[Any], q: float, rands: Iterable[Fraction], start: int = 0) -> int:

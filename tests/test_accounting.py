@@ -12,10 +12,10 @@ from dp_accounting.pld import privacy_loss_distribution as distributions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpfrugal import accounting, privacy_loss
-from dpfrugal.accounting import Claim, composed, fits
+from dpfrugal.budget import composition, loss_distributions
+from dpfrugal.budget.composition import Claim, composed, fits
 from dpfrugal.errors import ParameterError
-from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 
 epsilons = st.floats(0.01, 3.0).map(lambda number: float(f"{number:.3g}"))
 
@@ -46,9 +46,9 @@ def exact_delta(pairs: list[tuple[float, float]], epsilon: float) -> float:
 @settings(max_examples=60)
 @given(st.lists(st.tuples(epsilons, st.sampled_from([0.0, 1e-6, 0.01])), min_size=1, max_size=6), st.floats(0.0, 6.0))
 def test_privacy_losses_are_those_of_randomised_response(pairs: list[tuple[float, float]], epsilon: float) -> None:
-    truth, found = exact_delta(pairs, epsilon), privacy_loss.composed(pairs).delta(epsilon)
+    truth, found = exact_delta(pairs, epsilon), loss_distributions.composed(pairs).delta(epsilon)
     assert truth * (1 - 1e-9) - 1e-15 <= found  # never less
-    finest = 2 * sum(size for size, _ in pairs) / privacy_loss.MOST_POINTS
+    finest = 2 * sum(size for size, _ in pairs) / loss_distributions.MOST_POINTS
     assert found <= exact_delta(pairs, epsilon - len(pairs) * finest) * (1 + 1e-9) + 1e-15  # each is rounded up by less
 
 
@@ -87,9 +87,9 @@ def oracle(pairs: list[tuple[float, float, int]], *, pessimistic: bool) -> Any:
 def test_privacy_losses_are_those_of_dp_accounting(pairs: list[tuple[float, float, int]], delta: float) -> None:
     """Never below its optimistic result, and above its pessimistic one by no more than our own rounding."""
     plain = [(epsilon, chance) for epsilon, chance, times in pairs for _ in range(times)]
-    found = privacy_loss.composed(plain).epsilon(delta)
+    found = loss_distributions.composed(plain).epsilon(delta)
     assert found >= oracle(pairs, pessimistic=False).get_epsilon_for_delta(delta + ROUNDING) - 1e-9
-    finest = 2 * sum(epsilon for epsilon, _ in plain) / privacy_loss.MOST_POINTS
+    finest = 2 * sum(epsilon for epsilon, _ in plain) / loss_distributions.MOST_POINTS
     highest = oracle(pairs, pessimistic=True).get_epsilon_for_delta(delta - ROUNDING)
     assert found <= highest + len(plain) * finest + 1e-9
 
@@ -126,7 +126,7 @@ def test_a_tenth_less_would_be_below_dp_accounting() -> None:
     pairs = [(0.1, 0.0, 20), (0.7, 1e-9, 3)]
     smaller = [(0.9 * epsilon, delta) for epsilon, delta, times in pairs for _ in range(times)]
     lowest = oracle(pairs, pessimistic=False).get_epsilon_for_delta(1e-6 + ROUNDING)
-    assert privacy_loss.composed(smaller).epsilon(1e-6) < lowest - 0.1
+    assert loss_distributions.composed(smaller).epsilon(1e-6) < lowest - 0.1
 
 
 @given(epsilons, st.floats(1.01, 50.0))
@@ -202,7 +202,7 @@ def test_choosing_by_looking_allows_sums_only() -> None:
 @pytest.mark.parametrize("like", [PureDP(epsilon=1.0), ApproxDP(epsilon=1.0, delta=1e-7), ZCDP(rho=1.0)])
 def test_what_is_left_fits_and_a_little_more_does_not(total: Guarantee, like: Guarantee) -> None:
     claims = pure(0.3, 0.2)
-    found = accounting.left(total, claims, like)
+    found = composition.left(total, claims, like)
     if found is None:
         assert isinstance(total, PureDP) or isinstance(like, ApproxDP)
         return

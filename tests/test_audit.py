@@ -20,7 +20,7 @@ import dpfrugal as dpf
 from dpfrugal.audit import Case, audit, claims, confidence, search
 from dpfrugal.audit.broken import BROKEN
 from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
-from dpfrugal.guarantees import Guarantee
+from dpfrugal.privacy.guarantees import Guarantee
 
 SURE = 1 - 1e-9
 ONE = dpf.PureDP(epsilon=1.0)

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpfrugal.cli import main
-from dpfrugal.keyed import KeyedDPFrugal1U
-from dpfrugal.lines import KeyedLineParser
+from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
+from dpfrugal.inputs.lines import KeyedLineParser
 from tests import test_cli
 
 ROWS = 30_000

@@ -10,8 +10,8 @@ import pytest
 FORK = """
 import ctypes, os, sys
 import dpfrugal as dpf
-from dpfrugal import noise
-from dpfrugal.guarantees import Sensitivity
+from dpfrugal.privacy import noise
+from dpfrugal.privacy.guarantees import Sensitivity
 
 hooks = []
 os.register_at_fork(after_in_child=lambda: hooks.append("ran"))

@@ -19,8 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfrugal as dpf
-from dpfrugal import checkpoint, dp_frugal, locate_refine, noise
-from dpfrugal.checkpoint import Contents
+from dpfrugal.estimators.segments import planner
+from dpfrugal.estimators.walk import dp_frugal
+from dpfrugal.privacy import noise
+from dpfrugal.storage import checkpoint_file
+from dpfrugal.storage.checkpoint_file import Contents
 from tests.test_cli import COMMAND, refused, run
 from tests.test_repository import ROOT
 
@@ -49,7 +52,7 @@ def tape(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
         return [int(value) + int(draws.integers(-4, 5)) for value in values]
 
     monkeypatch.setattr(noise, "add_noise", from_tape)
-    monkeypatch.setattr(locate_refine, "add_noise", from_tape)
+    monkeypatch.setattr(planner, "add_noise", from_tape)
 
 
 MAKERS: dict[str, Callable[[], Any]] = {
@@ -231,7 +234,7 @@ def test_whatever_is_saved_and_restored_no_item_is_released_twice(folder: Path) 
 def test_a_ledger_that_does_not_look_is_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dpf.Ledger, "advance", lambda self, spend, lineage, holder: spend.generation + 1)
     monkeypatch.setattr(dpf.Ledger, "generation", lambda self, lineage: 0)
-    monkeypatch.setattr("dpfrugal.account.Account.prove_fresh", lambda self, **_: None)
+    monkeypatch.setattr("dpfrugal.budget.spending.Account.prove_fresh", lambda self, **_: None)
     assert twice_released(folder, 4)[0] > 0
 
 
@@ -273,7 +276,7 @@ def test_every_flipped_byte_and_every_cut_is_noticed(folder: Path) -> None:
 
 
 def sealed(header: bytes, rest: bytes = b"", version: int = 2) -> bytes:
-    body = checkpoint.TITLE % version + len(header).to_bytes(8, "little") + header + rest
+    body = checkpoint_file.TITLE % version + len(header).to_bytes(8, "little") + header + rest
     return body + hashlib.sha256(body).digest()
 
 
@@ -381,14 +384,14 @@ def test_arrays_come_back_as_they_were(folder: Path) -> None:
         "big-endian": np.arange(5, dtype=">u4"),
         "strided": np.arange(10, dtype=np.int32)[::3],
     }
-    checkpoint.write(folder / "state", Contents("Kind", {"a": 1}, {"b": [2]}, None, {"c": None}, arrays))
-    found = checkpoint.read(folder / "state", "Kind")
+    checkpoint_file.write(folder / "state", Contents("Kind", {"a": 1}, {"b": [2]}, None, {"c": None}, arrays))
+    found = checkpoint_file.read(folder / "state", "Kind")
     assert replace(found, arrays={}) == Contents("Kind", {"a": 1}, {"b": [2]}, None, {"c": None})
     for name, array in arrays.items():
         assert np.array_equal(found.arrays[name], array, equal_nan=array.dtype.kind == "f")
         assert found.arrays[name].shape == array.shape
     with pytest.raises(dpf.CheckpointError, match="cannot be saved"):
-        checkpoint.write(folder / "state", Contents("Kind", {}, {}, arrays={"objects": np.array([object()])}))
+        checkpoint_file.write(folder / "state", Contents("Kind", {}, {}, arrays={"objects": np.array([object()])}))
 
 
 def test_nothing_here_pickles() -> None:

@@ -21,11 +21,13 @@ import numpy as np
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal import locate_refine, noise
 from dpfrugal.engines import spark as dps
-from dpfrugal.engines import spark_batch, spark_keyed
-from dpfrugal.engines.spark_files import FOLDER
-from dpfrugal.engines.spark_worker import InWorker
+from dpfrugal.engines.spark import table as spark_table
+from dpfrugal.engines.spark import table_by_key
+from dpfrugal.engines.spark.stream_checkpoint import FOLDER
+from dpfrugal.engines.spark.worker import InWorker
+from dpfrugal.estimators.segments import planner
+from dpfrugal.privacy import noise
 from tests.cluster_job import RELEASE_EVERY, WAY
 
 pytestmark = pytest.mark.cluster
@@ -104,7 +106,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return values if isinstance(values, np.ndarray) else [int(value) for value in values]
 
     monkeypatch.setattr(noise, "add_noise_to_many", none)
-    monkeypatch.setattr(locate_refine, "add_noise", none)
+    monkeypatch.setattr(planner, "add_noise", none)
     return numbers
 
 
@@ -126,7 +128,7 @@ def by_key(df: Any) -> tuple[Any, Any]:
 
 
 def counted(df: Any) -> list[int]:
-    found: list[int] = spark_batch.counts(df, "x", np.array([100.0, 900.0])).bins.tolist()
+    found: list[int] = spark_table.counts(df, "x", np.array([100.0, 900.0])).bins.tolist()
     return found
 
 
@@ -233,7 +235,7 @@ def test_a_speculative_copy_of_a_task_changes_nothing(
         asked.clear()
         with monkeypatch.context() as patch:
             if where == "walking":
-                patch.setattr(spark_keyed, "InWorker", lambda work: lambda batches: slow(InWorker(work)(batches)))
+                patch.setattr(table_by_key, "InWorker", lambda work: lambda batches: slow(InWorker(work)(batches)))
             found = job(table.mapInArrow(slow, table.schema) if where == "reading" else table)
         stages: dict[str, set[str]] = {}
         for path in marks.iterdir():

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpfrugal import coins
 from dpfrugal.errors import ParameterError, ParameterTypeError
+from dpfrugal.kernels import coins
 from tests.naive import rand_of
 
 FALSE_ALARM = 1e-9

@@ -5,8 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 import dpfrugal as dpf
-from dpfrugal.counting import count_below
 from dpfrugal.errors import ItemError, ParameterError
+from dpfrugal.estimators.segments.counting import count_below
 
 SAMPLE = 1 << 16
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal import ItemError, ItemTypeError
-from dpfrugal.contributions import Contributions
+from dpfrugal.keys.person_limits import Contributions
 
 ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 5)), max_size=60)
 

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal import coins, frugal, noise
-from dpfrugal.dp_frugal import sensitivity_of
-from dpfrugal.guarantees import Guarantee, Sensitivity
+from dpfrugal.estimators.walk import frugal
+from dpfrugal.estimators.walk.dp_frugal import sensitivity_of
+from dpfrugal.kernels import coins
+from dpfrugal.privacy import noise
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 from tests.naive import neighbours
 from tests.statistics import FALSE_ALARM, chi_square_p_value, discrete_laplace
 

@@ -10,18 +10,19 @@ import polars as pl
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal import locate_refine
+from dpfrugal.budget.ledger import Ledger
 from dpfrugal.engines import duckdb as dpd
 from dpfrugal.engines import polars as dpp
-from dpfrugal.engines import spark_stream, two_scans
+from dpfrugal.engines import two_scans
+from dpfrugal.engines.spark import stream
 from dpfrugal.engines.two_scans import Counts, Sample, private_quantiles
 from dpfrugal.errors import ItemError, ParameterTypeError, PrivacyError, ReplayError, TableError
-from dpfrugal.ledger import Ledger
+from dpfrugal.estimators.segments import planner
 
 GUARANTEE = dpf.PureDP(epsilon=1.0)
 
 
-def stream() -> dict[str, Any]:
+def shared_stream() -> dict[str, Any]:
     rng = np.random.default_rng(3)
     floats = rng.lognormal(3, 2, 6_000) * rng.choice([-1.0, 1.0], 6_000)
     floats[::97], floats[1::89], floats[2::83], floats[3::79] = np.nan, np.inf, -np.inf, -0.0
@@ -35,10 +36,10 @@ def stream() -> dict[str, Any]:
 def test_the_same_answer_everywhere(column: str, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import pandas as pd
 
-    from dpfrugal.engines import spark_batch
+    from dpfrugal.engines.spark import table as spark_table
 
-    monkeypatch.setattr(locate_refine, "add_noise", lambda values, *_: [int(value) + 1 for value in values])
-    data = stream()
+    monkeypatch.setattr(planner, "add_noise", lambda values, *_: [int(value) + 1 for value in values])
+    data = shared_stream()
     table, frame = duckdb.from_df(pd.DataFrame(data)), pl.DataFrame(data)
     df = spark.createDataFrame(pd.DataFrame(data)).repartition(3).cache()
     machines = {
@@ -56,7 +57,7 @@ def test_the_same_answer_everywhere(column: str, spark: Any, monkeypatch: pytest
             "polars": dpp.counts(
                 frame.filter(pl.col("place").is_between(*whole, closed="left")), column, edges["polars"]
             ),
-            "spark": spark_batch.counts(df.where(f"place >= {first} AND place < {last}"), column, edges["spark"]),
+            "spark": spark_table.counts(df.where(f"place >= {first} AND place < {last}"), column, edges["spark"]),
         }
         machines["numba"].update_many(data[column][first:last])
         for name, found in counts.items():
@@ -159,7 +160,7 @@ def test_a_stream_goes_on_from_its_record_under_the_spend_it_has(
     def counts(batch: Any, column: str, edges: Any) -> Counts:
         return dpp.counts(pl.DataFrame({column: batch}), column, edges)
 
-    monkeypatch.setattr(spark_stream, "counts", counts)
+    monkeypatch.setattr(stream, "counts", counts)
     monkeypatch.setattr(two_scans, "SAMPLE", 0)
     ledger, kept, shown = dpf.Ledger(tmp_path / "b.db", total=GUARANTEE), Kept(), []
 
@@ -168,11 +169,11 @@ def test_a_stream_goes_on_from_its_record_under_the_spend_it_has(
 
     bare = dpf.PrivateQuantile(0.5, GUARANTEE)
     charged = dpf.PrivateQuantile(0.5, GUARANTEE, ledger=ledger, dataset="d")
-    stream = spark_stream.Segments(charged, "x", kept, sink, ledger)  # type: ignore[arg-type]
+    first_stream = stream.Segments(charged, "x", kept, sink, ledger)  # type: ignore[arg-type]
     batches = [np.random.default_rng(batch).normal(7, 1, 500) for batch in range(6)]
     for batch in range(3):
-        stream.take(batches[batch], batch)
-    again = spark_stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
+        first_stream.take(batches[batch], batch)
+    again = stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
     again.take(batches[2], 2)
     assert shown[-1] == shown[-2]
     again.take(batches[3], 3)
@@ -189,7 +190,7 @@ def test_a_stream_goes_on_from_its_record_under_the_spend_it_has(
             again.take(np.tile(batches[4], 20), 4)
         with pytest.raises(PrivacyError, match="ended this stream in the middle"):
             again.take(np.tile(batches[4], 20), 4)
-    third = spark_stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
+    third = stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
     assert third._estimator._account.stale
     third.take(np.tile(batches[4], 20), 4)
     assert third._estimator.items <= 12_000
@@ -200,18 +201,18 @@ def test_a_stream_goes_on_from_its_record_under_the_spend_it_has(
         with pytest.raises(ZeroDivisionError):
             third.take(np.tile(batches[5], 40), 5)
     assert len(shown) == before
-    fourth = spark_stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
+    fourth = stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
     assert not fourth._estimator._account.stale
     fourth.take(np.tile(batches[5], 40), 5)
     assert len(shown) == before + 1
     # Two drivers go on from one record. The second claims what the first took noise for, so the first shows nothing.
-    first = spark_stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
+    first = stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
     settle, before = Ledger.settle, len(shown)
 
     def late(*arguments: Any) -> None:
         with monkeypatch.context() as again:
             again.setattr(Ledger, "settle", settle)
-            spark_stream.Segments(bare, "x", kept, sink, ledger).take(batches[0], 6)  # type: ignore[arg-type]
+            stream.Segments(bare, "x", kept, sink, ledger).take(batches[0], 6)  # type: ignore[arg-type]
         settle(*arguments)
 
     with monkeypatch.context() as sleeping:
@@ -219,9 +220,9 @@ def test_a_stream_goes_on_from_its_record_under_the_spend_it_has(
         with pytest.raises(ReplayError, match="Another driver goes on"):
             first.take(np.tile(batches[0], 80), 6)
     assert len(shown) == before + 1
-    spark_stream.Segments(bare, "x", kept, sink, ledger).take(batches[0], 6)  # type: ignore[arg-type]
+    stream.Segments(bare, "x", kept, sink, ledger).take(batches[0], 6)  # type: ignore[arg-type]
     assert shown[-1] == shown[-2]
     # A checkpoint from before a release that was shown: its rows would be shown again.
     kept.texts = older
     with pytest.raises(ReplayError, match="an older copy"):
-        spark_stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
+        stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]

@@ -14,16 +14,18 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as distributions
 
 import dpfrugal as dpf
-from dpfrugal import exposure_loss, noise, records
-from dpfrugal.discrete_gaussian import mass
-from dpfrugal.dp_frugal import exposure_of, sensitivity_of
-from dpfrugal.exposure import MOST_BUDGET, Exposure, Move
-from dpfrugal.frugal import step
-from dpfrugal.guarantees import Sensitivity
-from dpfrugal.keyed import keyed_exposure, keyed_sensitivity
-from dpfrugal.ledger_file import seal_of
-from dpfrugal.ledger_rows import spend_of
-from dpfrugal.locate_refine import LocateRefine
+from dpfrugal.budget import person_move_losses
+from dpfrugal.budget.ledger_file import seal_of
+from dpfrugal.budget.ledger_rows import spend_of
+from dpfrugal.budget.person_moves import MOST_BUDGET, Exposure, Move
+from dpfrugal.estimators.keyed.keyed_dp_frugal import keyed_exposure, keyed_sensitivity
+from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.estimators.walk.dp_frugal import exposure_of, sensitivity_of
+from dpfrugal.estimators.walk.frugal import step
+from dpfrugal.privacy import noise
+from dpfrugal.privacy.discrete_gaussian import mass
+from dpfrugal.privacy.guarantees import Sensitivity
+from dpfrugal.storage import json_values
 
 GUARANTEES = [
     dpf.PureDP(epsilon=0.7),
@@ -148,10 +150,12 @@ def test_no_transcript_of_a_walk_tells_more_than_its_exposure(mine: tuple[int, .
                 delta = sum(max(0.0, p - math.exp(epsilon) * other.get(seen, 0.0)) for seen, p in one.items())
                 told[epsilon] = max(told.get(epsilon, 0.0), delta)
     k = len(mine)
-    found = exposure_loss.of_exposure(
+    found = person_move_losses.of_exposure(
         Exposure("gaussian", k, tuple(Move(items, SIGMA, 2 * items, 1) for items in range(1, k + 1)))
     )
-    wrong = exposure_loss.of_exposure(Exposure("gaussian", k, tuple(Move(i, SIGMA, i, 1) for i in range(1, k + 1))))
+    wrong = person_move_losses.of_exposure(
+        Exposure("gaussian", k, tuple(Move(i, SIGMA, i, 1) for i in range(1, k + 1)))
+    )
     cut_off = 1e-11  # noise beyond REACH is left out of the transcripts
     assert all(delta <= found.delta(epsilon) + cut_off for epsilon, delta in told.items())
     assert any(delta > 1.5 * wrong.delta(epsilon) for epsilon, delta in told.items())
@@ -229,9 +233,9 @@ def test_records_are_read_back_exactly(kind: str) -> None:
         "keyed": keyed_exposure(guarantee, 2, 2, None),
         "segments": LocateRefine([0.5], guarantee).exposure,
     }[kind]
-    record = json.loads(json.dumps(records.of_exposure(exposure)))
-    assert records.exposure_of(record) == exposure
-    assert records.exposure_of(None) is None
+    record = json.loads(json.dumps(json_values.of_exposure(exposure)))
+    assert json_values.exposure_of(record) == exposure
+    assert json_values.exposure_of(None) is None
     wrong: list[Any] = [
         [],
         {},
@@ -242,7 +246,7 @@ def test_records_are_read_back_exactly(kind: str) -> None:
     ]
     for bad in wrong:
         with pytest.raises(ValueError):  # noqa: PT011 - whichever it is
-            records.exposure_of(bad)
+            json_values.exposure_of(bad)
 
 
 def test_rows_that_say_more_noise_are_damaged_even_under_a_right_seal(tmp_path: Path) -> None:

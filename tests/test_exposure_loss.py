@@ -12,15 +12,15 @@ from dp_accounting.pld import privacy_loss_distribution as distributions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpfrugal import exposure_loss
-from dpfrugal.accounting import Claim, composed
-from dpfrugal.discrete_gaussian import mass
-from dpfrugal.dp_frugal import exposure_of
-from dpfrugal.exposure import Exposure, Move
-from dpfrugal.guarantees import ZCDP, ApproxDP, PureDP
-from dpfrugal.keyed import keyed_exposure
-from dpfrugal.locate_refine import LocateRefine
-from dpfrugal.privacy_loss import Losses
+from dpfrugal.budget import person_move_losses
+from dpfrugal.budget.composition import Claim, composed
+from dpfrugal.budget.loss_distributions import Losses
+from dpfrugal.budget.person_moves import Exposure, Move
+from dpfrugal.estimators.keyed.keyed_dp_frugal import keyed_exposure
+from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.estimators.walk.dp_frugal import exposure_of
+from dpfrugal.privacy.discrete_gaussian import mass
+from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, PureDP
 from tests.test_accounting import INTERVAL, ROUNDING, oracle
 
 # How far above the truth a composed ε may be, as a part of it: losses are split between points of a lattice.
@@ -76,7 +76,7 @@ def test_a_smaller_shift_may_tell_more_where_noise_is_not_log_concave() -> None:
 
 @pytest.mark.parametrize(("sigma", "shift", "copies"), [(0.8, 1, 1), (1.3, 3, 1), (1.0, 2, 2), (0.9, 1, 3)])
 def test_losses_of_gaussian_noise_are_those_of_the_definition(sigma: float, shift: int, copies: int) -> None:
-    found = exposure_loss.of_exposure(Exposure("gaussian", 1, (Move(1, sigma, shift, copies),)))
+    found = person_move_losses.of_exposure(Exposure("gaussian", 1, (Move(1, sigma, shift, copies),)))
     with mpmath.workdps(40):
         truth = times(*[pair_of(gaussian(sigma), shift, 11)] * copies)
         for epsilon in EPSILONS:
@@ -86,7 +86,7 @@ def test_losses_of_gaussian_noise_are_those_of_the_definition(sigma: float, shif
 
 @pytest.mark.parametrize(("scale", "shift", "copies"), [(2.0, 1, 1), (0.7, 3, 1), (1.5, 2, 2), (4.0, 1, 3)])
 def test_losses_of_laplace_noise_are_those_of_the_definition(scale: float, shift: int, copies: int) -> None:
-    found = exposure_loss.of_exposure(Exposure("laplace", 1, (Move(1, scale, shift, copies),)))
+    found = person_move_losses.of_exposure(Exposure("laplace", 1, (Move(1, scale, shift, copies),)))
     outcomes: dict[int, tuple[float, float]] = {}
     a = math.exp(-1 / scale)
     for x in range(-200, 201):
@@ -138,7 +138,7 @@ def test_whichever_moves_a_person_chooses_by_looking(kind: str, seed: int) -> No
     chosen: dict[tuple[int, ...], int] = {}
     transcripts = told_by(exposure, lambda ways, seen: chosen.setdefault(seen, int(rng.integers(ways))))
     p, q = np.array(transcripts).T
-    found = exposure_loss.of_exposure(exposure)
+    found = person_move_losses.of_exposure(exposure)
     for epsilon in EPSILONS:
         assert np.maximum(p - math.exp(epsilon) * q, 0).sum() <= found.delta(epsilon) * (1 + 1e-9)
 
@@ -146,7 +146,7 @@ def test_whichever_moves_a_person_chooses_by_looking(kind: str, seed: int) -> No
 def test_the_best_that_a_person_can_do_is_not_overstated() -> None:
     """Where moves are equal in ρ, looking helps a little, and what is said is within a step of the lattice of that."""
     exposure = moves_of("segments")
-    found = exposure_loss.of_exposure(exposure)
+    found = person_move_losses.of_exposure(exposure)
     ways = [told_by(exposure, lambda count, seen, way=way: min(way, count - 1)) for way in (0, 1)]  # type: ignore[misc]
     for epsilon in EPSILONS:
         best = max(sum(max(0.0, p - math.exp(epsilon - found.unit) * q) for p, q in way) for way in ways)
@@ -162,7 +162,7 @@ def test_the_best_that_a_person_can_do_is_not_overstated() -> None:
 )
 def test_a_loss_that_is_split_never_tells_less(weights: list[float], unit: float, first: int, wanted: float) -> None:
     losses = Losses(unit, first / 2, np.array(weights) / sum(weights), 0.0)
-    split = exposure_loss.on_lattice(losses, wanted)
+    split = person_move_losses.on_lattice(losses, wanted)
     assert split.chances.min() >= 0
     assert split.chances.sum() == pytest.approx(1.0, rel=1e-12)
     for epsilon in np.linspace(-4.0, 8.0, 61):
@@ -175,13 +175,15 @@ def test_a_loss_that_is_split_never_tells_less(weights: list[float], unit: float
 def test_the_worst_of_several_is_their_maximum(kinds: list[tuple[float, int]]) -> None:
     unit = 0.01
     several = [
-        exposure_loss.on_lattice(exposure_loss.of_exposure(Exposure("gaussian", 1, (Move(1, sigma, shift, 1),))), unit)
+        person_move_losses.on_lattice(
+            person_move_losses.of_exposure(Exposure("gaussian", 1, (Move(1, sigma, shift, 1),))), unit
+        )
         for sigma, shift in kinds
         if shift / sigma < 4
     ]
     if not several:
         return
-    worst = exposure_loss.worst(several)
+    worst = person_move_losses.worst(several)
     assert worst.chances.min() >= 0
     for point in range(-500, 1500, 37):
         most = max(one.delta(point * unit) for one in several)
@@ -216,7 +218,7 @@ def exact_epsilon(sigma: float, shift: int, count: int, delta: str) -> float:
 @pytest.mark.parametrize("delta", ["1e-6", "1e-12", "1e-20"])
 def test_a_small_delta_keeps_its_digits(delta: str) -> None:
     exposure = Exposure("gaussian", 1, (Move(1, 1.5, 2, 1),))
-    losses = exposure_loss.composed([exposure] * 4, float(delta))
+    losses = person_move_losses.composed([exposure] * 4, float(delta))
     assert losses is not None
     assert losses.epsilon(float(delta)) == pytest.approx(exact_epsilon(1.5, 2, 4, delta), rel=1e-6)
 
@@ -314,10 +316,10 @@ def test_less_shift_or_more_noise_than_there_is_would_be_below_dp_accounting() -
     )
     lowest = truth.self_compose(10).get_epsilon_for_delta(1e-6 + ROUNDING)
     for wrong in (Move(1, sigma, 1, 1), Move(1, 1.05 * sigma, 2, 1)):
-        losses = exposure_loss.composed([Exposure("gaussian", 1, (wrong,))] * 10, 1e-6)
+        losses = person_move_losses.composed([Exposure("gaussian", 1, (wrong,))] * 10, 1e-6)
         assert losses is not None
         assert losses.epsilon(1e-6) < lowest - 0.2
-    right = exposure_loss.composed([Exposure("gaussian", 1, (Move(1, sigma, 2, 1),))] * 10, 1e-6)
+    right = person_move_losses.composed([Exposure("gaussian", 1, (Move(1, sigma, 2, 1),))] * 10, 1e-6)
     assert right is not None
     assert lowest - 1e-9 <= right.epsilon(1e-6) == pytest.approx(7.2854, abs=1e-4)
 
@@ -326,21 +328,21 @@ def test_what_would_take_too_long_goes_by_the_other_rules() -> None:
     guarantee = ZCDP(rho=60.0)
     claim = Claim(guarantee, None, exposure_of(guarantee, 1, 1))
     assert claim.exposure is not None
-    assert exposure_loss.composed([claim.exposure], 1e-6) is None
+    assert person_move_losses.composed([claim.exposure], 1e-6) is None
     assert composed([claim], 1e-6).rule == "zcdp"
     many = [Exposure("gaussian", 1, (Move(1, 10.0 + k / 1000, 2, 1),)) for k in range(600)]
-    assert exposure_loss.composed(many, 1e-6) is None
-    assert exposure_loss.composed(many[:1] * 3000, 1e-6) is None
-    assert exposure_loss.composed([], 1e-6) is None
+    assert person_move_losses.composed(many, 1e-6) is None
+    assert person_move_losses.composed(many[:1] * 3000, 1e-6) is None
+    assert person_move_losses.composed([], 1e-6) is None
 
 
 @pytest.mark.parametrize("count", [1, 7, 100, 1500])
 def test_many_different_spends_are_near_to_what_they_would_be_in_one_lattice(count: int) -> None:
     """Spends that differ in the last digits share no lattice; their total is that of equal ones, but for rounding."""
     alike = Exposure("gaussian", 1, (Move(1, 20.0, 2, 1),))
-    equal = exposure_loss.composed([alike] * count, 1e-6)
+    equal = person_move_losses.composed([alike] * count, 1e-6)
     kinds = [Exposure("gaussian", 1, (Move(1, 20.0 * (1 + 1e-9 * (k % 300)), 2, 1),)) for k in range(count)]
-    different = exposure_loss.composed(kinds, 1e-6)
+    different = person_move_losses.composed(kinds, 1e-6)
     assert equal is not None
     assert different is not None
     assert different.epsilon(1e-6) == pytest.approx(equal.epsilon(1e-6), rel=1e-3)
@@ -350,8 +352,8 @@ def test_many_different_spends_are_near_to_what_they_would_be_in_one_lattice(cou
 @pytest.mark.parametrize("budget", [1, 2])
 def test_all_moves_count_in_whichever_order_they_stand(budget: int) -> None:
     moves = Move(1, 5000.0, 1, 1), Move(1, 2.0, 2, 1)
-    found = [exposure_loss.of_exposure(Exposure("laplace", budget, order)) for order in (moves, moves[::-1])]
-    alone = exposure_loss.of_exposure(Exposure("laplace", budget, moves[1:]))
+    found = [person_move_losses.of_exposure(Exposure("laplace", budget, order)) for order in (moves, moves[::-1])]
+    alone = person_move_losses.of_exposure(Exposure("laplace", budget, moves[1:]))
     for epsilon in (-0.5, 0.0, 0.3, 0.9):
         assert found[0].delta(epsilon) == pytest.approx(found[1].delta(epsilon), rel=1e-9)
         assert found[0].delta(epsilon) >= alone.delta(epsilon) * (1 - 1e-9)
@@ -360,7 +362,7 @@ def test_all_moves_count_in_whichever_order_they_stand(budget: int) -> None:
 def test_a_person_who_may_move_far_tells_no_less_at_a_negative_epsilon() -> None:
     """P(S) ≤ e^ε·Q(S) + δ for all S: at ε → -∞ a δ below 1 would be none."""
     moves = Move(1, 0.9792244975223755, 6, 1), Move(2, 0.9053933621500352, 8, 1)
-    losses = exposure_loss.of_exposure(Exposure("gaussian", 2, moves))
+    losses = person_move_losses.of_exposure(Exposure("gaussian", 2, moves))
     assert min(losses.delta(epsilon) + math.exp(epsilon) for epsilon in (-90.0, -60.0, -30.0, -10.0)) >= 1.0
 
 

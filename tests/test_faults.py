@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfrugal as dpf
-from dpfrugal.frugal import Frugal1U
-from dpfrugal.lines import LineParser
+from dpfrugal.estimators.walk.frugal import Frugal1U
+from dpfrugal.inputs.lines import LineParser
 from reliability import advisories, disks, kills
 from reliability.fuzz import fuzz
 from reliability.targets import BATCHES, LINES, MEMORY, TARGETS

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpfrugal as dpf
-from dpfrugal import coins
-from dpfrugal.frugal import step
+from dpfrugal.estimators.walk.frugal import step
+from dpfrugal.kernels import coins
 from tests import naive
 
 quantiles = st.floats(1e-9, 1 - 1e-9, exclude_min=True, exclude_max=True)

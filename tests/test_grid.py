@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dpfrugal.errors import ParameterError, ParameterTypeError
-from dpfrugal.grid import HIGHEST_ITEM, LARGEST_ESTIMATE, LOWEST_ITEM, Grid
+from dpfrugal.estimators.grid import HIGHEST_ITEM, LARGEST_ESTIMATE, LOWEST_ITEM, Grid
 
 decimals = st.integers(0, 15)
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfrugal as dpf
-from dpfrugal import discrete_gaussian
 from dpfrugal.errors import ParameterError, ParameterTypeError
-from dpfrugal.guarantees import Guarantee, Sensitivity, rho_for
+from dpfrugal.privacy import discrete_gaussian
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity, rho_for
 from tests.statistics import discrete_laplace
 
 CLASSIC = dpf.ApproxDP(epsilon=1, delta=0.04, calibration="classic")

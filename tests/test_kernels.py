@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dpfrugal as dpf
-from dpfrugal import coins, kernels, walk
-from dpfrugal.frugal import walk_plainly
-from dpfrugal.grid import Grid
-from dpfrugal.items import Chunk
+from dpfrugal.estimators.grid import Grid
+from dpfrugal.estimators.walk import dispatch
+from dpfrugal.estimators.walk.frugal import walk_plainly
+from dpfrugal.inputs.numbers import Chunk
+from dpfrugal.kernels import coins, walk_stream
 
 # With the compiler off, numpy warns of the wrapping multiplication that SplitMix64 is made of.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
@@ -23,7 +24,7 @@ compiled_only = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", r
 
 DTYPES = [np.int64, np.int32, np.float64, np.float32]
 KEYS = st.integers(0, 2**64 - 1)
-WAYS = (walk.advance, walk.advance_by_numpy)
+WAYS = (dispatch.advance, dispatch.advance_by_numpy)
 
 
 @st.composite
@@ -69,7 +70,7 @@ def test_every_cut_of_every_stream_equals_the_step(
     start: int,
     key: int,
 ) -> None:
-    path = walk.Path(quantiles, Grid(decimals), key)
+    path = dispatch.Path(quantiles, Grid(decimals), key)
     expected = np.full(len(quantiles), start, dtype=np.int64)
     expected_absent = walk_plainly(expected, position, Chunk(items), path)
     for advance in WAYS:
@@ -96,14 +97,14 @@ def test_legs_that_go_over_from_far_items_to_near_ones_and_back(
     items = (rng.normal(0, 1, spreads.size) * spreads).astype(dtype)
     if dtype is np.float64:
         items[rng.integers(0, items.size, 40)] = np.nan
-    path = walk.Path(quantiles, Grid(0), 7)
+    path = dispatch.Path(quantiles, Grid(0), 7)
     expected, found = (np.zeros(len(quantiles), dtype=np.int64) for _ in range(2))
-    assert walk_plainly(expected, 3, Chunk(items), path) == walk.advance(found, 3, Chunk(items), path)
+    assert walk_plainly(expected, 3, Chunk(items), path) == dispatch.advance(found, 3, Chunk(items), path)
     assert found.tolist() == expected.tolist()
     expected += np.arange(len(quantiles)) * 30_000
     found[:] = expected
     walk_plainly(expected, 3, Chunk(items), path)
-    walk.advance(found, 3, Chunk(items), path)
+    dispatch.advance(found, 3, Chunk(items), path)
     assert found.tolist() == expected.tolist()
 
 
@@ -112,7 +113,7 @@ def test_legs_that_go_over_from_far_items_to_near_ones_and_back(
 def test_missing_items_keep_their_coins(
     items: NDArray[np.generic], seed: int, quantiles: tuple[float, ...], decimals: int, key: int
 ) -> None:
-    path = walk.Path(quantiles, Grid(decimals), key)
+    path = dispatch.Path(quantiles, Grid(decimals), key)
     missing = np.random.default_rng(seed).random(items.size) < 0.3
     expected = np.zeros(len(quantiles), dtype=np.int64)
     expected_absent = walk_plainly(expected, 5, Chunk(items, missing), path)
@@ -130,7 +131,7 @@ def test_coins_next_to_a_threshold_decide_exactly(key: int, lane: int, nudge: in
     threshold = min(max(coins.coin(key, lane) + nudge, 1), coins.COINS - 2)
     quantiles = (threshold / coins.COINS, 1 - threshold / coins.COINS, 0.5)
     items = np.random.default_rng(key).normal(0, spread, 200).astype(np.int64)
-    path = walk.Path(quantiles, Grid(0), key)
+    path = dispatch.Path(quantiles, Grid(0), key)
     expected = np.zeros(3, dtype=np.int64)
     walk_plainly(expected, 0, Chunk(items), path)
     for advance in WAYS:
@@ -144,9 +145,9 @@ def test_coins_next_to_a_threshold_decide_exactly(key: int, lane: int, nudge: in
 def test_the_kernels_coins_are_the_coins(key: int, block: int) -> None:
     first = block * coins.BLOCK
     row, upper = np.empty(coins.BLOCK, dtype=np.uint32), np.empty(coins.BLOCK, dtype=np.uint16)
-    kernels.block_coins(np.uint64(key), first, row, upper)
+    walk_stream.block_coins(np.uint64(key), first, row, upper)
     assert upper.tolist() == (row >> 16).tolist()
-    single = [int(kernels.coin(np.uint64(key), first + lane)) for lane in range(coins.BLOCK)]
+    single = [int(walk_stream.coin(np.uint64(key), first + lane)) for lane in range(coins.BLOCK)]
     assert row.tolist() == single == [coins.coin(key, first + lane) for lane in range(coins.BLOCK)]
 
 
@@ -155,7 +156,7 @@ def test_read_only_arrays_are_read(dtype: type) -> None:
     items: NDArray[np.generic] = np.arange(200).astype(dtype)
     items.flags.writeable = False
     found = np.zeros(1, dtype=np.int64)
-    walk.advance(found, 0, Chunk(items), walk.Path((0.5,), Grid(0), 1))
+    dispatch.advance(found, 0, Chunk(items), dispatch.Path((0.5,), Grid(0), 1))
     assert found[0] != 0
 
 
@@ -204,10 +205,10 @@ def test_a_batch_of_more_than_2_to_the_31_items() -> None:
 
 def test_legs_of_a_long_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Legs are shortened, so that a short batch crosses as many borders as one of 2^31 items would."""
-    monkeypatch.setattr(walk, "LONGEST_LEG", 1_000)
+    monkeypatch.setattr(dispatch, "LONGEST_LEG", 1_000)
     items = np.random.default_rng(2).normal(0, 40, 10_001)
-    path = walk.Path((0.2, 0.7), Grid(1), 9)
+    path = dispatch.Path((0.2, 0.7), Grid(1), 9)
     expected, found = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
     walk_plainly(expected, 2**40 + 7, Chunk(items), path)
-    walk.advance(found, 2**40 + 7, Chunk(items), path)
+    dispatch.advance(found, 2**40 + 7, Chunk(items), path)
     assert found.tolist() == expected.tolist()

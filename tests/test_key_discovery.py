@@ -13,7 +13,7 @@ import pytest
 
 import dpfrugal as dpf
 from dpfrugal import ZCDP, ApproxDP, ParameterError, ParameterTypeError, PureDP
-from dpfrugal.key_discovery import (
+from dpfrugal.keys.discovery import (
     KeyDiscovery,
     chance_to_pass,
     in_order_of_keys,

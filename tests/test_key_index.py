@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpfrugal import ItemError, ItemTypeError, ParameterError, ParameterTypeError, addresses, key_kernel, key_tables
-from dpfrugal.key_index import KeyIndex
+from dpfrugal import ItemError, ItemTypeError, ParameterError, ParameterTypeError
+from dpfrugal.kernels import find_keys, memory
+from dpfrugal.keys import hash_tables
+from dpfrugal.keys.index import KeyIndex
 
 WORDS = ["", "a", "b", "äöü", "/home", "/search", "/pay", "1234567", "12345678", "123456789abcd", "x" * 200]
 ROWS = ["/pay", "", "nobody", "12345678", "x" * 200, "x" * 199, "a", "a", "äöü", "123456789abce", "123456789abcd"]
@@ -292,7 +294,7 @@ def grown_backwards(size: int, known: int) -> list[int]:
 
 def test_a_full_collision_of_hashes_does_not_merge_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the point 0 the polynomial is its last seven bytes: keys that differ before them collide in all 64 bits."""
-    table = key_tables.StringTable()
+    table = hash_tables.StringTable()
     table._point = np.uint64(0)
     index = KeyIndex()
     keys = [f"{k:07d}same-en" for k in range(300)]
@@ -309,19 +311,19 @@ def hash_of(text: bytes, point: int, seal: int) -> int:
     """The hash as key_kernel's docstring has it."""
     total, rest = len(text), text
     while rest:
-        total = (total * point + int.from_bytes(rest[:7], "little")) % addresses.PRIME
+        total = (total * point + int.from_bytes(rest[:7], "little")) % memory.PRIME
         rest = rest[7:]
-    from dpfrugal.coins import mix64
+    from dpfrugal.kernels.coins import mix64
 
     return mix64(total ^ seal)
 
 
 @settings(max_examples=100)
-@given(st.binary(max_size=70), st.integers(1, addresses.PRIME - 1), st.integers(0, 2**64 - 1))
+@given(st.binary(max_size=70), st.integers(1, memory.PRIME - 1), st.integers(0, 2**64 - 1))
 def test_the_hash_is_the_polynomial(text: bytes, point: int, seal: int) -> None:
     held = ctypes.create_string_buffer(text, len(text) + 1)
     with np.errstate(over="ignore"):
-        found = key_kernel.string_hash(
+        found = find_keys.string_hash(
             np.uint64(ctypes.addressof(held)), np.uint64(len(text)), np.uint64(point), np.uint64(seal)
         )
     assert int(found) == hash_of(text, point, seal)
@@ -330,7 +332,7 @@ def test_the_hash_is_the_polynomial(text: bytes, point: int, seal: int) -> None:
 def test_keys_made_to_collide_do_not() -> None:
     """Multiples of a power of two share a slot of any table that takes the low bits of the key itself."""
     keys = np.arange(20_000, dtype=np.int64) << 40
-    table = key_tables.IntegerTable()
+    table = hash_tables.IntegerTable()
     table.codes(keys, grow=True)
     homes = np.flatnonzero(table._table[:, 0])
     assert table.size == keys.size

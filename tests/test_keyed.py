@@ -13,11 +13,12 @@ import pytest
 from numpy.typing import NDArray
 
 import dpfrugal as dpf
-from dpfrugal import coins, noise
-from dpfrugal.frugal import step
-from dpfrugal.guarantees import Guarantee, Sensitivity
-from dpfrugal.keyed import keyed_sensitivity
-from dpfrugal.keyed_state import KeyedState
+from dpfrugal.estimators.keyed.keyed_dp_frugal import keyed_sensitivity
+from dpfrugal.estimators.keyed.state import KeyedState
+from dpfrugal.estimators.walk.frugal import step
+from dpfrugal.kernels import coins
+from dpfrugal.privacy import noise
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 from tests.naive import neighbours
 from tests.statistics import FALSE_ALARM, chi_square_p_value, discrete_laplace
 

@@ -22,11 +22,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfrugal as dpf
-from dpfrugal import keyed, keyed_rows, keyed_walk
-from dpfrugal.key_index import KeyIndex
-from dpfrugal.keyed_state import KeyedState
-from dpfrugal.keyed_walk import walk_keys_plainly
-from dpfrugal.threads import at_once
+from dpfrugal.estimators.keyed import batches, keyed_dp_frugal, walk
+from dpfrugal.estimators.keyed.state import KeyedState
+from dpfrugal.estimators.keyed.walk import walk_keys_plainly
+from dpfrugal.kernels.threads import at_once
+from dpfrugal.keys.index import KeyIndex
 
 ONE = dpf.PureDP(epsilon=1.0)
 NAMES = ["/home", "/search", "/pay"]
@@ -98,7 +98,7 @@ def test_a_walk_goes_on_from_the_released_values(discovered: bool, monkeypatch: 
 def test_pieces_leave_no_trace(piece: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a batch of millions is cut into pieces; keys and values come in chunks of their own, besides."""
     whole = after([(KEYS, VALUES)])
-    for module in (keyed, keyed_rows):
+    for module in (keyed_dp_frugal, batches):
         monkeypatch.setattr(module, "PIECE", piece)
     keys = pa.chunked_array([KEYS[:100], KEYS[100:101], [], KEYS[101:]], type=pa.string())
     values = pa.chunked_array([VALUES[:333], VALUES[333:]])
@@ -238,7 +238,7 @@ BAD: dict[str, tuple[Any, Any]] = {
 def test_a_refused_batch_leaves_everything_as_it_was(
     bad: Any, piece: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (keyed, keyed_rows):
+    for module in (keyed_dp_frugal, batches):
         monkeypatch.setattr(module, "PIECE", piece)
     k, keys, values = make(**options), *(part() if callable(part) else part for part in bad)
     k.update_many(KEYS, VALUES)
@@ -255,7 +255,7 @@ def test_a_refused_batch_leaves_everything_as_it_was(
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_interrupted_batch_changes_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (keyed, keyed_rows):
+    for module in (keyed_dp_frugal, batches):
         monkeypatch.setattr(module, "PIECE", 100)
     k = make(threads=threads)
     k.update_many(KEYS, VALUES)
@@ -277,17 +277,17 @@ def test_an_interrupted_batch_changes_nothing(threads: int, monkeypatch: pytest.
 
 def test_without_the_compiler_an_interrupt_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python code can be cut in two anywhere; compiled code cannot, and walks on the state itself."""
-    from dpfrugal import keyed_kernel
+    from dpfrugal.kernels import walk_keys
 
     k = make()
     k.update_many(KEYS, VALUES)
-    before, walk_keys = raw(k), keyed_kernel.walk_keys
+    before, whole_walk = raw(k), walk_keys.walk_keys
 
     def cut_short(*arguments: Any) -> None:
-        walk_keys(arguments[0][:500], *arguments[1:])
+        whole_walk(arguments[0][:500], *arguments[1:])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(keyed_kernel, "walk_keys", cut_short)
+    monkeypatch.setattr(walk_keys, "walk_keys", cut_short)
     monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
     with pytest.raises(KeyboardInterrupt):
         k.update_many(KEYS, VALUES)
@@ -318,15 +318,15 @@ def test_threads_look_up_what_one_looks_up(kind: str, monkeypatch: pytest.Monkey
         shares.append(threads)
         at_once(work, threads)
 
-    for module in (keyed_rows, keyed_walk):
+    for module in (batches, walk):
         monkeypatch.setattr(module, "WORTH_A_THREAD", 2)
-    monkeypatch.setattr(keyed_rows, "at_once", counting)
+    monkeypatch.setattr(batches, "at_once", counting)
     assert after([(keys, VALUES), (keys, VALUES)], threads=4, **options) == expected
     assert bool(shares) is (kind != "objects")
 
 
 def test_threads_refuse_what_one_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyed_rows, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(batches, "WORTH_A_THREAD", 1)
     k = make(threads=2)
     k.update_many(KEYS, VALUES)
     before = raw(k)
@@ -531,7 +531,7 @@ def test_an_interrupt_while_a_refused_batch_is_taken_back_counts_none_of_its_row
     many = dpf.ApproxDP(epsilon=20.0, delta=1e-9)
     k = dpf.KeyedDPFrugal1U(0.5, ONE, discover_keys=many)
     k.update_many(["a"] * 500, np.ones(500))
-    for module in (keyed, keyed_rows):
+    for module in (keyed_dp_frugal, batches):
         monkeypatch.setattr(module, "PIECE", 100)
 
     def interrupted(self: KeyIndex, size: int) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal import noise
+from dpfrugal.privacy import noise
 from tests.test_cli import refused, run
 
 ONE = dpf.PureDP(epsilon=1.0)
@@ -40,7 +40,7 @@ def tape(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = np.random.default_rng(3)
     monkeypatch.setattr(noise, "add_noise_to_many", lambda raw, *_: raw + draws.integers(-4, 5, raw.size))
     monkeypatch.setattr(noise, "add_noise", lambda raw, *_: [x + int(draws.integers(-4, 5)) for x in raw])
-    monkeypatch.setattr("dpfrugal.contributions.secrets.randbits", lambda _: 5)
+    monkeypatch.setattr("dpfrugal.keys.person_limits.secrets.randbits", lambda _: 5)
 
 
 @pytest.mark.parametrize("name", MAKERS)

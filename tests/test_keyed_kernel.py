@@ -9,11 +9,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpfrugal import coins, keyed_walk
-from dpfrugal.frugal import step
-from dpfrugal.grid import Grid
-from dpfrugal.keyed_walk import advance_keys, comparable, walk_keys_plainly
-from dpfrugal.walk import Path
+from dpfrugal.estimators.grid import Grid
+from dpfrugal.estimators.keyed import walk
+from dpfrugal.estimators.keyed.walk import advance_keys, comparable, walk_keys_plainly
+from dpfrugal.estimators.walk.dispatch import Path
+from dpfrugal.estimators.walk.frugal import step
+from dpfrugal.kernels import coins
 
 
 def naive(
@@ -106,10 +107,10 @@ def test_threads_leave_no_trace(threads: int, quantiles: tuple[float, ...], monk
     codes, values = rng.integers(-1, keys, size).astype(np.int32), rng.normal(0, 5, size)
     path, starts = Path(quantiles, Grid(0), 5), np.zeros((keys, len(quantiles)), dtype=np.int64)
     expected = walked(codes, values, path, starts, None, 17)
-    monkeypatch.setattr(keyed_walk, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(walk, "WORTH_A_THREAD", 1)
     for near, page in [(1 << 22, 1 << 12), (512, 64), (1, 1)]:
-        monkeypatch.setattr(keyed_walk, "NEAR_MEMORY", near)
-        monkeypatch.setattr(keyed_walk, "PAGE", page)
+        monkeypatch.setattr(walk, "NEAR_MEMORY", near)
+        monkeypatch.setattr(walk, "PAGE", page)
         assert walked(codes, values, path, starts, None, 17, threads) == expected
 
 
@@ -121,7 +122,7 @@ def test_several_threads_are_started(monkeypatch: pytest.MonkeyPatch) -> None:
         started.append(options)
         return thread(**options)
 
-    monkeypatch.setattr(keyed_walk, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(walk, "WORTH_A_THREAD", 1)
     monkeypatch.setattr(threading, "Thread", counting)
     path, starts = Path((0.5,), Grid(0), 5), np.zeros((100, 1), dtype=np.int64)
     walked(np.zeros(10, dtype=np.int32), np.ones(10), path, starts, None, 0, threads=4)
@@ -129,17 +130,17 @@ def test_several_threads_are_started(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_thread_that_fails_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpfrugal import keyed_kernel
+    from dpfrugal.kernels import walk_keys
 
-    walk_keys = keyed_kernel.walk_keys
+    whole_walk = walk_keys.walk_keys
 
     def failing(*arguments: Any) -> None:
         if arguments[-1] > 0:
             raise MemoryError
-        walk_keys(*arguments)
+        whole_walk(*arguments)
 
-    monkeypatch.setattr(keyed_walk, "WORTH_A_THREAD", 1)
-    monkeypatch.setattr(keyed_kernel, "walk_keys", failing)
+    monkeypatch.setattr(walk, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(walk_keys, "walk_keys", failing)
     path, starts = Path((0.5,), Grid(0), 5), np.zeros((100, 1), dtype=np.int64)
     with pytest.raises(MemoryError):
         walked(np.zeros(10, dtype=np.int32), np.ones(10), path, starts, None, 0, threads=2)

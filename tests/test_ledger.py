@@ -16,9 +16,10 @@ import pytest
 from typer.testing import CliRunner
 
 import dpfrugal as dpf
-from dpfrugal import ledger_rows, noise
+from dpfrugal.budget import ledger_rows
+from dpfrugal.budget.ledger_file import LedgerFile
 from dpfrugal.cli import app
-from dpfrugal.ledger_file import LedgerFile
+from dpfrugal.privacy import noise
 from tests.test_cli import refused, run
 
 ONE = dpf.PureDP(epsilon=1.0)
@@ -154,7 +155,7 @@ def test_parameters_belong_together(ledger: dpf.Ledger) -> None:
 
 def test_a_clock_that_goes_back_leaves_times_in_order(ledger: dpf.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([2e9, 1e9, 3e9, 5e8] * 10)
-    monkeypatch.setattr("dpfrugal.ledger_rows.clock", lambda: next(clock))
+    monkeypatch.setattr("dpfrugal.budget.ledger_rows.clock", lambda: next(clock))
     for _ in range(8):
         ledger.spend("clicks", dpf.PureDP(epsilon=0.1))
     times = [spend.when for spend in ledger.dataset("clicks").spends]

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfrugal as dpf
-from dpfrugal import noise
 from dpfrugal.errors import PrivacyError
-from dpfrugal.guarantees import Guarantee, Sensitivity
+from dpfrugal.privacy import noise
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 from tests.statistics import FALSE_ALARM, chi_square_p_value, discrete_gaussian, discrete_laplace
 
 DRAWS = 100_000
@@ -81,7 +81,7 @@ def test_a_forked_process_draws_noise_of_its_own() -> None:
     program = (
         "import os, dpfrugal as dpf\n"
         "from dpfrugal import noise\n"
-        "from dpfrugal.guarantees import Sensitivity\n"
+        "from dpfrugal.privacy.guarantees import Sensitivity\n"
         "def draws(): return noise.add_noise([0] * 16, dpf.PureDP(epsilon=0.01), Sensitivity.of(2))\n"
         "for _ in range(7): draws()\n"  # so that the stock is being refilled when the process forks
         "read, write = os.pipe()\n"

@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from dpfrugal import noise
 from dpfrugal.cli.paper import paper
 from dpfrugal.errors import ParameterError
-from dpfrugal.frugal import Frugal1U
+from dpfrugal.estimators.walk.frugal import Frugal1U
 from dpfrugal.paper import exact, resources, throughput
 from dpfrugal.paper.accuracy import alphas
 from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, SENSITIVITIES, mean_noise, noise_steps
@@ -33,6 +32,7 @@ from dpfrugal.paper.settings import (
     default_setting,
 )
 from dpfrugal.paper.summary import points_of
+from dpfrugal.privacy import noise
 from tests.test_cli import interruptible
 
 TINY = Scale(items=2000, repetitions=2)

@@ -1,7 +1,7 @@
 """A proof speaks of code: when that code changes, the proof must be read again and its digits renewed."""
 
 import hashlib
-import importlib
+import importlib.util
 import inspect
 import re
 from pathlib import Path
@@ -16,11 +16,12 @@ CITED = sorted(set(re.findall(r"`(dpfrugal\.[\w.]+)` \(([0-9a-f]{12}|HASH)\)", P
 
 def source_of(name: str) -> str:
     parts = name.split(".")
-    depth = 3 if parts[1] == "engines" else 2
-    module: Any = importlib.import_module(".".join(parts[:depth]))
-    target = module
-    for part in parts[depth:]:
-        target = inspect.getattr_static(target, part)
+    target: Any = importlib.import_module(parts[0])
+    for depth, part in enumerate(parts[1:], start=2):
+        if hasattr(target, "__path__") and importlib.util.find_spec(".".join(parts[:depth])):
+            target = importlib.import_module(".".join(parts[:depth]))
+        else:
+            target = inspect.getattr_static(target, part)
     return inspect.getsource(inspect.unwrap(target))
 
 

@@ -14,9 +14,10 @@ import pytest
 from numpy.typing import NDArray
 
 import dpfrugal as dpf
-from dpfrugal import counting, counting_kernel, locate, locate_refine, quantile
-from dpfrugal.guarantees import Guarantee, Sensitivity
-from dpfrugal.locate_refine import LocateRefine
+from dpfrugal.estimators.segments import counting, locate, planner, private_quantile
+from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.kernels import count_edges
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 from tests.naive import neighbours
 
 ONE = dpf.PureDP(epsilon=1.0)
@@ -31,7 +32,7 @@ def without_noise(values: Sequence[int], guarantee: Guarantee, sensitivity: Sens
 @pytest.fixture
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """No noise: then two estimators fed the same items are in the same state."""
-    monkeypatch.setattr(locate_refine, "add_noise", without_noise)
+    monkeypatch.setattr(planner, "add_noise", without_noise)
 
 
 def state(p: dpf.PrivateQuantile) -> tuple[Any, ...]:
@@ -132,7 +133,7 @@ def test_missing_items_are_counted_apart(make: Callable[[NDArray[np.float64]], A
 
 
 def test_integers_beyond_2_to_the_53_are_compared_exactly() -> None:
-    from dpfrugal.counting import count_below
+    from dpfrugal.estimators.segments.counting import count_below
 
     edges = np.array([-(2.0**63), -1.5, 2.0**53, 2.0**60, 2.0**63])
     items: NDArray[np.int64] = np.array(
@@ -154,7 +155,7 @@ def test_the_ends_of_a_type_are_compared_exactly(dtype: type) -> None:
         places += [float(least), float(most)]
     edges = np.unique([place for near in places for place in (near, math.nextafter(near, -1), math.nextafter(near, 9))])
     expected = [sum(item < edge for item in items.tolist()) for edge in edges.tolist()]
-    for compare in (counting.compare_by_numpy, counting_kernel.compare):
+    for compare in (counting.compare_by_numpy, count_edges.compare):
         below = np.zeros(edges.size, dtype=np.int64)
         compare(items, counting.limits_of(edges, items.dtype), below)
         if kind is np.iinfo:
@@ -166,7 +167,7 @@ def test_the_ends_of_a_type_are_compared_exactly(dtype: type) -> None:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.int32])
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 60])
 def test_counts_equal_the_obvious_ones(dtype: type, count: int) -> None:
-    from dpfrugal.counting import count_below
+    from dpfrugal.estimators.segments.counting import count_below
 
     items: NDArray[Any] = rng.normal(0, 50, 20_011).astype(dtype)
     edges = np.unique(np.append(rng.normal(0, 50, count - 1), items[3]).astype(np.float64))
@@ -174,7 +175,7 @@ def test_counts_equal_the_obvious_ones(dtype: type, count: int) -> None:
     below, nans = count_below(items, edges)
     assert (below.tolist(), nans) == (expected, 0)
     limits = counting.limits_of(edges, items.dtype)
-    for compare in (counting.compare_by_numpy, counting_kernel.compare):
+    for compare in (counting.compare_by_numpy, count_edges.compare):
         below = np.zeros(edges.size, dtype=np.int64)
         assert compare(items, limits, below) == 0
         assert below.tolist() == expected
@@ -184,7 +185,7 @@ def test_counts_equal_the_obvious_ones(dtype: type, count: int) -> None:
 def test_nan_is_counted_apart_and_below_nothing(dtype: type) -> None:
     items: NDArray[Any] = np.array([1, np.nan, -np.inf, 5, np.nan, np.inf], dtype=dtype)
     limits = counting.limits_of(np.array([0.0, 2.0]), items.dtype)
-    for compare in (counting.compare_by_numpy, counting_kernel.compare):
+    for compare in (counting.compare_by_numpy, count_edges.compare):
         below = np.zeros(2, dtype=np.int64)
         assert compare(items, limits, below) == 2
         assert below.tolist() == [1, 2]
@@ -342,7 +343,7 @@ def test_asking_often_costs_little() -> None:
 
 def test_counts_of_other_machines_are_absorbed() -> None:
     """One estimator leads; others count between its public edges."""
-    from dpfrugal.counting import count_below
+    from dpfrugal.estimators.segments.counting import count_below
 
     p = dpf.PrivateQuantile(0.5, ONE)
     for _ in range(40):
@@ -407,7 +408,7 @@ def test_noise_is_asked_for_with_the_sensitivity_of_a_histogram(
         asked.add((min(len(values), 2), sensitivity))
         return list(values)
 
-    monkeypatch.setattr(locate_refine, "add_noise", record)
+    monkeypatch.setattr(planner, "add_noise", record)
     p = dpf.PrivateQuantile(0.5, guarantee, max_items_per_person=most)
     p.update_many(rng.normal(0, 1, 100_000))
     histogram = (2, Sensitivity(l1=2 * most, l2_squared=2 * most**2))
@@ -440,7 +441,7 @@ def transcript_cost(
         cost += sum(abs(out - raw) for out, raw in zip(outputs, values, strict=True))
         return outputs
 
-    patch.setattr(locate_refine, "add_noise", answer)
+    patch.setattr(planner, "add_noise", answer)
     machine = make()
     for period in periods:
         machine.absorb(count(period, machine.edges))
@@ -530,7 +531,7 @@ def test_the_state_is_small() -> None:
 
 def test_a_refused_item_is_not_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
     p = dpf.PrivateQuantile(0.5, ONE)
-    for _ in range(quantile.MOST_PENDING):
+    for _ in range(private_quantile.MOST_PENDING):
         p.update(1.0)
 
     def full() -> None:
@@ -540,7 +541,7 @@ def test_a_refused_item_is_not_taken_in(monkeypatch: pytest.MonkeyPatch) -> None
     for _ in range(3):
         with pytest.raises(dpf.LedgerError):
             p.update(777.0)
-    assert p.items == quantile.MOST_PENDING
+    assert p.items == private_quantile.MOST_PENDING
     assert 777.0 not in p._pending
 
 

@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpfrugal import packets
-from dpfrugal.coins import thresholds
-from dpfrugal.frugal import step
-from dpfrugal.grid import Grid
-from dpfrugal.packets import Packer
-from dpfrugal.scattered import Walker, walk_rows_compiled, walk_rows_plainly
-from dpfrugal.scattered_kernel import words_of
-from dpfrugal.walk import Path
-from dpfrugal.words import keys_of, word
+from dpfrugal.engines.spark.unordered_walk import packets
+from dpfrugal.engines.spark.unordered_walk.kernel import words_of
+from dpfrugal.engines.spark.unordered_walk.packets import Packer
+from dpfrugal.engines.spark.unordered_walk.secret_words import keys_of, word
+from dpfrugal.engines.spark.unordered_walk.walker import Walker, walk_rows_compiled, walk_rows_plainly
+from dpfrugal.estimators.grid import Grid
+from dpfrugal.estimators.walk.dispatch import Path
+from dpfrugal.estimators.walk.frugal import step
+from dpfrugal.kernels.coins import thresholds
 
 PATH = Path((0.5, 0.9), Grid(1), 12345)
 rows = st.lists(

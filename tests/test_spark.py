@@ -16,16 +16,17 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812
 
 import dpfrugal as dpf
-from dpfrugal import locate_refine, noise
 from dpfrugal.engines import spark as dps
-from dpfrugal.engines import spark_batch
-from dpfrugal.engines.spark_files import FOLDER
-from dpfrugal.engines.spark_people import Bounds
-from dpfrugal.engines.spark_worker import InWorker, run
+from dpfrugal.engines.spark import table
+from dpfrugal.engines.spark.person_limits import Bounds
+from dpfrugal.engines.spark.stream_checkpoint import FOLDER
+from dpfrugal.engines.spark.unordered_walk.secret_words import word
+from dpfrugal.engines.spark.unordered_walk.walker import walk_rows_plainly
+from dpfrugal.engines.spark.worker import InWorker, run
 from dpfrugal.errors import DPFrugalError, ItemError, ParameterError, ParameterTypeError, PrivacyError, TableError
-from dpfrugal.grid import Grid
-from dpfrugal.scattered import walk_rows_plainly
-from dpfrugal.words import word
+from dpfrugal.estimators.grid import Grid
+from dpfrugal.estimators.segments import planner
+from dpfrugal.privacy import noise
 
 pytestmark = pytest.mark.spark
 GUARANTEE = dpf.PureDP(epsilon=1.0)
@@ -41,7 +42,7 @@ def without_noise(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         asked.append(len(values))
         return values if isinstance(values, np.ndarray) else [int(value) for value in values]
 
-    monkeypatch.setattr(locate_refine, "add_noise", none)
+    monkeypatch.setattr(planner, "add_noise", none)
     monkeypatch.setattr(noise, "add_noise_to_many", none)
     monkeypatch.setattr(noise, "add_noise", none)
     return asked
@@ -86,7 +87,7 @@ def test_a_table_is_scanned_twice_and_never_again(ordered: Any, spark: Any) -> N
 
 
 def test_every_row_is_in_the_sample_or_in_the_rest(ordered: Any) -> None:
-    rows = spark_batch.Rows(ordered, "x")
+    rows = table.Rows(ordered, "x")
     sample = rows.sample(20_000)
     values = np.array(sample.items.to_pylist())
     assert 15_000 < sample.size < 25_000
@@ -99,7 +100,7 @@ def test_every_row_is_in_the_sample_or_in_the_rest(ordered: Any) -> None:
     assert np.array_equal(rest.bins + inside, whole)
     assert rest.fingerprint == sample.fingerprint != 0
     # A leg that must fail: another order of the rows is noticed.
-    rows._rows = spark_batch.Rows(ordered.orderBy("x", ascending=False), "x")._rows
+    rows._rows = table.Rows(ordered.orderBy("x", ascending=False), "x")._rows
     assert rows.rest(edges).fingerprint != sample.fingerprint
 
 
@@ -108,11 +109,11 @@ def test_edges_reach_spark_exactly(spark: Any) -> None:
     df = spark.createDataFrame([(number,) for number in [*numbers, float("-inf"), float("inf")]], "x double")
     edges = np.array(numbers)
     expected = np.diff(np.searchsorted(np.sort([*numbers, -np.inf, np.inf]), edges), prepend=0, append=10)
-    assert spark_batch.counts(df, "x", edges).bins.tolist() == expected.tolist()
+    assert table.counts(df, "x", edges).bins.tolist() == expected.tolist()
     largest = [-(2**63), -(2**53) - 1, 0, 2**53, 2**53 + 1, 2**63 - 1]
     longs = spark.createDataFrame([(number,) for number in largest], "x bigint")
     edges = np.array([-(2.0**63), -(2.0**53), 0.5, 2.0**53 + 2, 2.0**63])
-    assert spark_batch.counts(longs, "x", edges).bins.tolist() == [0, 2, 1, 2, 1, 0]
+    assert table.counts(longs, "x", edges).bins.tolist() == [0, 2, 1, 2, 1, 0]
 
 
 def test_a_worker_passes_everything_on_and_puts_aside_what_is_loaded() -> None:
@@ -152,7 +153,7 @@ def test_tasks_that_run_again_count_no_row_twice_and_draw_no_noise(ordered: Any,
         tables.append(sorted(by.collect()))
         assert sorted(by.collect()) == tables[-1]
         assert sum(without_noise) == 10
-        drawn.append(spark_batch.counts(df, "x", np.array([1e5, 2e5])).bins.tolist())
+        drawn.append(table.counts(df, "x", np.array([1e5, 2e5])).bins.tolist())
     assert tables[0] == tables[1]
     assert drawn[0] == drawn[1] == [2500, 2500, 5000]
     assert dps.private_quantiles(flaky, "x", 0.5, GUARANTEE).items == 10_000
@@ -164,7 +165,7 @@ def test_executors_load_no_sampler(spark: Any) -> None:
 
         import pyarrow as pa
 
-        from dpfrugal.scattered import Walker
+        from dpfrugal.engines.spark.unordered_walk.walker import Walker
 
         for _ in batches:
             found = list(Walker((0.5,), 0, 1, np.zeros((1, 1), dtype=np.int64))(iter([])))
@@ -308,7 +309,7 @@ def batches_of(spark: Any, folder: Path) -> Any:
 def test_a_replayed_batch_gets_the_release_it_had(
     keyed: bool, spark: Any, tmp_path: Path, without_noise: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_batch, "secrets", SimpleNamespace(token_hex=lambda size: "5a" * size))
+    monkeypatch.setattr(table, "secrets", SimpleNamespace(token_hex=lambda size: "5a" * size))
 
     def run(checkpoint: str, dies_at: int | None) -> dict[int, list[Any]]:
         shown: dict[int, list[Any]] = {}
@@ -350,7 +351,7 @@ def test_a_replayed_batch_gets_the_release_it_had(
 
 
 def test_a_checkpoint_of_another_query_or_a_damaged_one_is_refused(spark: Any, tmp_path: Path) -> None:
-    from dpfrugal.engines.spark_files import Records
+    from dpfrugal.engines.spark.stream_checkpoint import Records
 
     records = Records(spark, str(tmp_path), {"column": "x"}).ready()
     records.write(0, {"a": 1})

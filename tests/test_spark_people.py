@@ -10,13 +10,13 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming import StreamingQuery
 
 import dpfrugal as dpf
-from dpfrugal import noise
 from dpfrugal.engines import spark as dps
-from dpfrugal.engines import spark_keyed_stream, spark_people
-from dpfrugal.engines.spark_files import FOLDER
-from dpfrugal.engines.spark_keyed import Found
-from dpfrugal.engines.spark_keyed_record import array_of
+from dpfrugal.engines.spark import person_limits, stream_by_key
+from dpfrugal.engines.spark.stream_by_key_record import array_of
+from dpfrugal.engines.spark.stream_checkpoint import FOLDER
+from dpfrugal.engines.spark.table_by_key import Found
 from dpfrugal.errors import ItemError, ParameterError, TableError
+from dpfrugal.privacy import noise
 
 pytestmark = pytest.mark.spark
 GUARANTEE = dpf.PureDP(epsilon=1.0)
@@ -66,7 +66,7 @@ class Stream:
 def test_a_person_is_bounded_over_all_batches(
     parts: int, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_people, "MOST_PARTS", parts)
+    monkeypatch.setattr(person_limits, "MOST_PARTS", parts)
     batches = [[("a", 1e6, person) for person in ("ann", "ann", "bob")] for _ in range(4)]
     stream = Stream(spark, tmp_path, batches, "key string, x double, person string")
     options: dict[str, Any] = {"keys": ["a"], "person": "person", "max_items_per_person": 3, "dies_at": 2}
@@ -139,14 +139,14 @@ def test_between_releases_the_driver_holds_nothing_raw(
             fetched.append(self.codes.size)
 
     states: list[dict[str, Any]] = []
-    recorded = spark_keyed_stream.KeyedStream._state
+    recorded = stream_by_key.KeyedStream._state
 
     def watched(stream: Any) -> dict[str, Any]:
         states.append(recorded(stream))
         return states[-1]
 
-    monkeypatch.setattr(spark_keyed_stream, "Found", Watched)
-    monkeypatch.setattr(spark_keyed_stream.KeyedStream, "_state", watched)
+    monkeypatch.setattr(stream_by_key, "Found", Watched)
+    monkeypatch.setattr(stream_by_key.KeyedStream, "_state", watched)
     batches = [[("a", 1e6), ("b", 1e6), ("b", 1e6)] for _ in range(6)]
     stream = Stream(spark, tmp_path, batches, "key string, x double").run(keys=["a", "b"], release_every=3)
     assert stream.shown == {2: [{"a": 3, "b": 6}], 5: [{"a": 6, "b": 12}]}

@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 
 import dpfrugal as dpf
 from dpfrugal.engines import spark as dps
-from dpfrugal.engines.spark_files import FOLDER, Records
+from dpfrugal.engines.spark.stream_checkpoint import FOLDER, Records
 from dpfrugal.errors import (
     ItemError,
     LedgerError,

@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal.guarantees import Sensitivity
-from dpfrugal.steps import DOWN, EXPONENT, LARGEST_EXPONENT, UP, adapted, exponents, usual_noise
+from dpfrugal.estimators.keyed.adaptive_steps import (
+    DOWN,
+    EXPONENT,
+    LARGEST_EXPONENT,
+    UP,
+    adapted,
+    exponents,
+    usual_noise,
+)
+from dpfrugal.privacy.guarantees import Sensitivity
 
 ONE = dpf.PureDP(epsilon=1.0)
 

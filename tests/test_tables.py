@@ -12,9 +12,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from dpfrugal import tables
 from dpfrugal.errors import TableError
-from dpfrugal.tables import open_column
+from dpfrugal.inputs import files
+from dpfrugal.inputs.files import open_column
 
 ITEMS = np.random.default_rng(2).normal(100, 30, 300_000).round(3)
 TABLE = pa.table({"id": np.arange(ITEMS.size), "ms": ITEMS, "name": ["x"] * ITEMS.size})
@@ -66,7 +66,7 @@ def test_every_kind_of_file_gives_the_same_numbers(name: str, tmp_path: Path) ->
     column = open_column(path, "ms")
     batches = list(column.batches)
     assert np.array_equal(np.concatenate([batch.to_numpy() for batch, _ in batches]), ITEMS)
-    assert max(len(batch) for batch, _ in batches) <= tables.BATCH_ROWS
+    assert max(len(batch) for batch, _ in batches) <= files.BATCH_ROWS
     if column.total:
         assert sum(made for _, made in batches) == column.total
 
@@ -250,7 +250,7 @@ def test_text_is_read_through_files_of_pyarrows_own(tmp_path: Path, name: str, m
             return original(source, **options)
 
         monkeypatch.setattr(module, opener, listening)
-    assert sum(len(batch) for batch, _ in tables.open_column(path).batches) == 1
+    assert sum(len(batch) for batch, _ in files.open_column(path).batches) == 1
     assert len(sources) == 1
     assert isinstance(sources[0], pa.NativeFile)
     assert not isinstance(sources[0], pa.PythonFile)

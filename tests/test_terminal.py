@@ -11,9 +11,9 @@ import pytest
 import dpfrugal as dpf
 from dpfrugal.cli import ledger as ledger_command
 from dpfrugal.cli.terminal import doubts, header, row
-from dpfrugal.grid import Grid
-from dpfrugal.guarantees import Sensitivity
-from dpfrugal.release import SegmentRelease, WalkRelease
+from dpfrugal.estimators.grid import Grid
+from dpfrugal.estimators.releases import SegmentRelease, WalkRelease
+from dpfrugal.privacy.guarantees import Sensitivity
 from tests.test_cli import COMMAND, run
 
 ONE = dpf.PureDP(epsilon=1.0)

@@ -8,8 +8,7 @@
 1000
 """
 
-from dpfrugal.dataframes import quantiles_by
-from dpfrugal.dp_frugal import DPFrugal1U
+from dpfrugal.budget.ledger import Ledger
 from dpfrugal.errors import (
     BudgetExceeded,
     CheckpointError,
@@ -24,12 +23,13 @@ from dpfrugal.errors import (
     ReplayError,
     TableError,
 )
-from dpfrugal.frugal import Frugal1U
-from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
-from dpfrugal.keyed import KeyedDPFrugal1U
-from dpfrugal.ledger import Ledger
-from dpfrugal.quantile import PrivateQuantile
-from dpfrugal.release import Release, SegmentRelease, WalkRelease
+from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
+from dpfrugal.estimators.releases import Release, SegmentRelease, WalkRelease
+from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
+from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
+from dpfrugal.estimators.walk.frugal import Frugal1U
+from dpfrugal.inputs.dataframes import quantiles_by
+from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
 from dpfrugal.version import __version__
 
 __all__ = [

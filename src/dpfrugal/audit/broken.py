@@ -8,11 +8,11 @@ import numpy as np
 
 from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
 from dpfrugal.audit.search import Case
-from dpfrugal.dp_frugal import DPFrugal1U, sensitivity_of
-from dpfrugal.guarantees import ZCDP, Guarantee, PureDP, Sensitivity
-from dpfrugal.locate_refine import LocateRefine
-from dpfrugal.quantile import PrivateQuantile
-from dpfrugal.release import WalkRelease
+from dpfrugal.estimators.releases import WalkRelease
+from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
+from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U, sensitivity_of
+from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, Sensitivity
 
 
 def quieter(guarantee: Guarantee, sensitivity: Sensitivity, share: float) -> Guarantee:

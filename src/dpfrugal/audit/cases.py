@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dpfrugal.audit.search import Case, Numbers, Periods
-from dpfrugal.dp_frugal import DPFrugal1U
-from dpfrugal.guarantees import Guarantee
-from dpfrugal.keyed import KeyedDPFrugal1U
-from dpfrugal.quantile import PrivateQuantile
+from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
+from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
+from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
+from dpfrugal.privacy.guarantees import Guarantee
 
 FAR_BELOW, FAR_ABOVE = -1e6, 1e6
 COIN_SEEDS = (0, 1, 2)

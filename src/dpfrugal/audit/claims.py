@@ -11,7 +11,7 @@ Worked number: discrete Laplace noise for ε = 1 on a value moved by 2: P = 0.62
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.guarantees import ApproxDP, Guarantee, PureDP
+from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, PureDP
 
 ORDERS = (1.125, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0, 64.0)
 Numbers = NDArray[np.float64]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.audit.claims import least_loss
-from dpfrugal.guarantees import Guarantee
+from dpfrugal.privacy.guarantees import Guarantee
 
 Transcripts = NDArray[np.float64]  # runs × releases × numbers
 Scores = NDArray[np.float64]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.audit.claims import weakest
-from dpfrugal.guarantees import Guarantee
+from dpfrugal.privacy.guarantees import Guarantee
 
 Items = tuple[Any, ...]
 Periods = tuple[Items, ...]  # the items before each release

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dpfrugal.errors import ParameterError
 
 if TYPE_CHECKING:
-    from dpfrugal.lines import LineParser
+    from dpfrugal.inputs.lines import LineParser
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 BLOCK_BYTES = 1 << 16

@@ -14,9 +14,9 @@ from dpfrugal.cli import options as o
 from dpfrugal.errors import ParameterError, TableError
 
 if TYPE_CHECKING:
-    from dpfrugal.columns import Column
-    from dpfrugal.guarantees import Guarantee
-    from dpfrugal.keyed import KeyedDPFrugal1U
+    from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
+    from dpfrugal.inputs.columns import Column
+    from dpfrugal.privacy.guarantees import Guarantee
 
 SUFFIXES = {
     ".csv": o.Output.CSV,
@@ -35,8 +35,8 @@ def declared_keys(path: Path, by: str | None, kind: Any) -> Any:
     """The keys of a file, as the type of the column they are the keys of."""
     import pyarrow as pa
 
-    from dpfrugal.columns import attempt
-    from dpfrugal.tables import head_of
+    from dpfrugal.inputs.columns import attempt
+    from dpfrugal.inputs.files import head_of
 
     if not path.is_file():
         what = "this is a folder, not a file of keys" if path.is_dir() else "there is no such file of keys"
@@ -68,7 +68,7 @@ def _no_keys(path: Path) -> TableError:
 def _column_of_keys(path: Path, by: str | None, kind: str) -> Any:
     import pyarrow.dataset as ds
 
-    from dpfrugal.columns import attempt, chosen
+    from dpfrugal.inputs.columns import attempt, chosen
 
     found = attempt(lambda: ds.dataset(path, format=kind), _no_keys(path))
     names = found.schema.names
@@ -94,9 +94,9 @@ def quantile_by(
 ) -> None:
     """Read a file, release, write the table."""
     from dpfrugal.cli.terminal import charged, explain_ledger, noise_progress, progress
-    from dpfrugal.columns import read_ahead, regrouped
-    from dpfrugal.keyed import KeyedDPFrugal1U
-    from dpfrugal.tables import BATCH_ROWS, open_column
+    from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
+    from dpfrugal.inputs.columns import read_ahead, regrouped
+    from dpfrugal.inputs.files import BATCH_ROWS, open_column
 
     form = _form(output, to, as_json=as_json)
     if file == "-":

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpfrugal.budget.ledger import Ledger
     from dpfrugal.cli.arrivals import Period
     from dpfrugal.cli.restart import Restart
-    from dpfrugal.guarantees import Guarantee
-    from dpfrugal.ledger import Ledger
+    from dpfrugal.privacy.guarantees import Guarantee
 
 
 def watch_by(
@@ -27,8 +27,8 @@ def watch_by(
 
     from dpfrugal.cli.by import declared_keys
     from dpfrugal.cli.watch import follow
-    from dpfrugal.keyed import KeyedDPFrugal1U
-    from dpfrugal.lines import KeyedLineParser
+    from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
+    from dpfrugal.inputs.lines import KeyedLineParser
 
     declared = None if keys is None else declared_keys(keys, "key", pa.string())
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dpfrugal.release import SegmentRelease, WalkRelease
+    from dpfrugal.estimators.releases import SegmentRelease, WalkRelease
 
 QUANTILES = (0.5, 0.9, 0.99)
 DECIMALS = 3  # of the walk's grid; a coarser one would arrive earlier and jitter more
@@ -35,9 +35,9 @@ def demo(
     from rich.console import Console
 
     from dpfrugal.cli.terminal import notes, progress
-    from dpfrugal.dp_frugal import DPFrugal1U
-    from dpfrugal.guarantees import PureDP
-    from dpfrugal.quantile import PrivateQuantile
+    from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
+    from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
+    from dpfrugal.privacy.guarantees import PureDP
 
     if not RELEASES <= items <= MOST_ITEMS:
         raise ParameterError(f"--items must be between {RELEASES} and {MOST_ITEMS:,}; {items} is not.")

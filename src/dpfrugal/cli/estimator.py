@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from dpfrugal.cli import options as o
 
 if TYPE_CHECKING:
-    from dpfrugal.dp_frugal import DPFrugal1U
-    from dpfrugal.guarantees import Guarantee
-    from dpfrugal.ledger import Ledger
-    from dpfrugal.quantile import PrivateQuantile
-    from dpfrugal.release import Release, SegmentRelease, WalkRelease
+    from dpfrugal.budget.ledger import Ledger
+    from dpfrugal.estimators.releases import Release, SegmentRelease, WalkRelease
+    from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
+    from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
+    from dpfrugal.privacy.guarantees import Guarantee
 
 
 def estimator_from(
@@ -26,10 +26,10 @@ def estimator_from(
     dataset: str | None = None,
 ) -> "PrivateQuantile | DPFrugal1U":
     """``PrivateQuantile``, or the paper's ``DPFrugal1U`` on its grid."""
-    from dpfrugal.dp_frugal import DPFrugal1U
     from dpfrugal.errors import ParameterError
-    from dpfrugal.grid import Grid
-    from dpfrugal.quantile import PrivateQuantile
+    from dpfrugal.estimators.grid import Grid
+    from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
+    from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
 
     if algorithm is o.Algorithm.DP_FRUGAL_1U:
         if half_life is not None:
@@ -59,7 +59,7 @@ def estimator_from(
 
 def last_release(estimator: "PrivateQuantile | DPFrugal1U") -> "SegmentRelease | WalkRelease":
     """The release at the end of the items: it rests on all of them."""
-    from dpfrugal.quantile import PrivateQuantile
+    from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
 
     return estimator.release(close=True) if isinstance(estimator, PrivateQuantile) else estimator.release()
 

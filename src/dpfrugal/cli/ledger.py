@@ -11,7 +11,7 @@ from dpfrugal.cli import options as o
 from dpfrugal.errors import ParameterError
 
 if TYPE_CHECKING:
-    from dpfrugal.ledger_rows import Dataset, Spend
+    from dpfrugal.budget.ledger_rows import Dataset, Spend
 
 app = typer.Typer(
     help="A budget that outlives processes: per dataset a total, and what has been spent of it.", no_args_is_help=True
@@ -95,8 +95,8 @@ def add(
 
     Example: dpfrugal ledger add budget.db clicks-2026-11 --epsilon 3
     """
+    from dpfrugal.budget.ledger import Ledger
     from dpfrugal.cli.terminal import notes
-    from dpfrugal.ledger import Ledger
 
     guarantee = o.guarantee_from(epsilon, delta, rho)
     if spent_by is not None:
@@ -120,7 +120,7 @@ def add(
 
 
 def _datasets(file: Path, dataset: str | None) -> "tuple[Dataset, ...]":
-    from dpfrugal.ledger import Ledger
+    from dpfrugal.budget.ledger import Ledger
 
     ledger = Ledger(file)
     return ledger.datasets() if dataset is None else (ledger.dataset(dataset),)
@@ -142,7 +142,7 @@ def _stated(dataset: "Dataset", delta: float) -> Any:
 
 
 def _standing(dataset: "Dataset", delta: float) -> dict[str, Any]:
-    from dpfrugal.records import of_guarantee
+    from dpfrugal.storage.json_values import of_guarantee
 
     stated = _stated(dataset, delta)
     return {
@@ -160,7 +160,7 @@ def _standing(dataset: "Dataset", delta: float) -> dict[str, Any]:
 
 
 def _entry(spend: "Spend") -> dict[str, Any]:
-    from dpfrugal.records import of_guarantee
+    from dpfrugal.storage.json_values import of_guarantee
 
     return {
         "when": spend.when.isoformat(),

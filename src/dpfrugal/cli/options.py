@@ -9,8 +9,8 @@ import typer
 from dpfrugal.errors import ParameterError
 
 if TYPE_CHECKING:
-    from dpfrugal.guarantees import ApproxDP, Guarantee
-    from dpfrugal.ledger import Ledger
+    from dpfrugal.budget.ledger import Ledger
+    from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
 
 
 class Algorithm(StrEnum):
@@ -131,7 +131,7 @@ def guarantees_by_key(
     algorithm: Algorithm | None,
 ) -> "tuple[Guarantee, ApproxDP | None]":
     """What covers the values, and what covers which keys are shown; together they are what was asked for."""
-    from dpfrugal.guarantees import ApproxDP, PureDP
+    from dpfrugal.privacy.guarantees import ApproxDP, PureDP
 
     if algorithm is Algorithm.PRIVATE_QUANTILE:
         raise ParameterError("--by takes the paper's walk for each key; leave out --algorithm private-quantile.")
@@ -153,7 +153,7 @@ def guarantee_from(
     epsilon: float | None, delta: float | None, rho: float | None, calibration: Calibration | None = None
 ) -> "Guarantee":
     """--epsilon, --epsilon with --delta, or --rho: there is no default guarantee."""
-    from dpfrugal.guarantees import ZCDP, ApproxDP, PureDP
+    from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, PureDP
 
     if calibration is not None and (delta is None or epsilon is None):
         raise ParameterError("--calibration is for --epsilon with --delta.")
@@ -172,7 +172,7 @@ def guarantee_from(
 
 def ledger_from(file: Path | None, dataset: str | None) -> "Ledger | None":
     """--ledger and --dataset: both or none."""
-    from dpfrugal.ledger import Ledger
+    from dpfrugal.budget.ledger import Ledger
 
     if (file is None) != (dataset is None):
         raise ParameterError("--ledger and --dataset belong together: the file, and the name of what is spent on.")

@@ -25,10 +25,10 @@ def plan(
     from rich.console import Console
     from rich.table import Table
 
-    from dpfrugal.dp_frugal import sensitivity_of
     from dpfrugal.errors import ParameterError
-    from dpfrugal.grid import Grid
-    from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, rho_for
+    from dpfrugal.estimators.grid import Grid
+    from dpfrugal.estimators.walk.dp_frugal import sensitivity_of
+    from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, rho_for
 
     if max_items_per_person < 1:
         raise ParameterError(f"--max-items-per-person must be at least 1; {max_items_per_person} is not.")

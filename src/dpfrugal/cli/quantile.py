@@ -13,7 +13,7 @@ from dpfrugal.cli import options as o
 from dpfrugal.errors import ParameterError, TableError
 
 if TYPE_CHECKING:
-    from dpfrugal.columns import Column
+    from dpfrugal.inputs.columns import Column
 
 
 class FormatChoice(StrEnum):
@@ -117,7 +117,7 @@ def quantile(
         )
     from dpfrugal.cli.estimator import estimator_from, last_release, shown_values
     from dpfrugal.cli.terminal import charged, explain, explain_ledger, progress
-    from dpfrugal.columns import read_ahead
+    from dpfrugal.inputs.columns import read_ahead
 
     ledger = o.ledger_from(ledger_file, dataset)
     estimator = estimator_from(
@@ -152,13 +152,13 @@ def quantile(
 
 
 def _items(file: str, column: str | None, file_format: FormatChoice | None, *, omit_bad: bool) -> "Column":
-    from dpfrugal.columns import Column
-    from dpfrugal.tables import open_column
+    from dpfrugal.inputs.columns import Column
+    from dpfrugal.inputs.files import open_column
 
     if file == "-":
         if column is not None or file_format is not None:
             raise ParameterError("--column and --format are for files; standard input takes one number per line.")
-        from dpfrugal.lines import numbers
+        from dpfrugal.inputs.lines import numbers
 
         # Not sys.stdin itself: its lock, held by a thread that waits, would abort the interpreter's exit.
         stream = io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))

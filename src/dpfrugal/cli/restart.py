@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from dpfrugal.errors import CheckpointError, CheckpointWarning, ParameterError
 
 if TYPE_CHECKING:
-    from dpfrugal.dp_frugal import DPFrugal1U
-    from dpfrugal.keyed import KeyedDPFrugal1U
-    from dpfrugal.ledger import Ledger
-    from dpfrugal.quantile import PrivateQuantile
+    from dpfrugal.budget.ledger import Ledger
+    from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
+    from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
+    from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
 
 Estimator = TypeVar("Estimator", bound="PrivateQuantile | DPFrugal1U | KeyedDPFrugal1U")
 
@@ -58,7 +58,7 @@ class Restart:
         from rich.markup import escape
 
         from dpfrugal.cli.terminal import notes
-        from dpfrugal.records import integer_of
+        from dpfrugal.storage.json_values import integer_of
 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", CheckpointWarning)

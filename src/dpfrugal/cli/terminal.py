@@ -19,11 +19,11 @@ from rich.progress import (
 from rich.text import Text
 
 from dpfrugal.errors import DPFrugalError
-from dpfrugal.release import SHOWN_BETA, Release, SegmentRelease, WalkRelease
+from dpfrugal.estimators.releases import SHOWN_BETA, Release, SegmentRelease, WalkRelease
 
 if TYPE_CHECKING:
-    from dpfrugal.account import Account
-    from dpfrugal.ledger import Ledger
+    from dpfrugal.budget.ledger import Ledger
+    from dpfrugal.budget.spending import Account
 
 # A walk that has come more than this part of the way that its slowest drift allows may not have arrived.
 UNHURRIED = 0.2

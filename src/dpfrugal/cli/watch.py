@@ -12,13 +12,13 @@ from dpfrugal.cli import options as o
 from dpfrugal.errors import CheckpointError, ParameterError, ReplayError, TableError
 
 if TYPE_CHECKING:
+    from dpfrugal.budget.ledger import Ledger
     from dpfrugal.cli.arrivals import Period
     from dpfrugal.cli.restart import Restart
-    from dpfrugal.dp_frugal import DPFrugal1U
-    from dpfrugal.ledger import Ledger
-    from dpfrugal.lines import LineParser
-    from dpfrugal.quantile import PrivateQuantile
-    from dpfrugal.release import Release
+    from dpfrugal.estimators.releases import Release
+    from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
+    from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
+    from dpfrugal.inputs.lines import LineParser
 
 
 def watch(
@@ -84,7 +84,7 @@ def watch(
     from dpfrugal.cli.estimator import estimator_from, last_release, shown_values
     from dpfrugal.cli.restart import Restart
     from dpfrugal.cli.terminal import doubts, header, notes, row
-    from dpfrugal.lines import LineParser
+    from dpfrugal.inputs.lines import LineParser
 
     period = Period.parse(every)
     ledger = o.ledger_from(ledger_file, dataset)

@@ -16,12 +16,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpfrugal.counting import limits_of
 from dpfrugal.engines import two_scans
 from dpfrugal.engines.two_scans import Counts, Options, Sample
 from dpfrugal.errors import ParameterTypeError, TableError
-from dpfrugal.guarantees import Guarantee
-from dpfrugal.release import SegmentRelease
+from dpfrugal.estimators.releases import SegmentRelease
+from dpfrugal.estimators.segments.counting import limits_of
+from dpfrugal.privacy.guarantees import Guarantee
 
 KEPT, MISSING = -2, -1  # bins of rows that are sampled, and of items that are missing
 

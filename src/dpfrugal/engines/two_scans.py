@@ -15,12 +15,12 @@ from typing import Any, Final, Protocol, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal.budget.ledger import Ledger
 from dpfrugal.errors import ItemError, ParameterTypeError, PrivacyError
-from dpfrugal.frugal import NanPolicy
-from dpfrugal.guarantees import Guarantee
-from dpfrugal.ledger import Ledger
-from dpfrugal.quantile import PrivateQuantile
-from dpfrugal.release import SegmentRelease
+from dpfrugal.estimators.releases import SegmentRelease
+from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
+from dpfrugal.estimators.walk.frugal import NanPolicy
+from dpfrugal.privacy.guarantees import Guarantee
 
 SAMPLE: Final = 1 << 17
 MUCH: Final = 2  # times the sample

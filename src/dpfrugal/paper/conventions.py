@@ -2,16 +2,16 @@
 
 A replaced item moves the walk by at most 2 grid steps, which is 0.002 in data units. The authors' program divides the
 estimate by 1000 first and then adds the noise of a sensitivity of 2 data units: the same guarantee, a thousand times
-the noise. Both are drawn by ``dpfrugal.noise`` on the grid, as integers: as published for a sensitivity of 2000 steps.
+the noise. Both are drawn by ``privacy.noise`` on the grid, as integers: as published for a sensitivity of 2000 steps.
 """
 
 import math
 from typing import Final, Literal
 
-from dpfrugal import noise
-from dpfrugal.grid import Grid
-from dpfrugal.guarantees import Guarantee, Sensitivity
+from dpfrugal.estimators.grid import Grid
 from dpfrugal.paper.settings import DECIMALS
+from dpfrugal.privacy import noise
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 
 Convention = Literal["as published", "on the grid", "its own counts"]
 AS_PUBLISHED: Final = "as published"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dpfrugal.compiler import cached
+from dpfrugal.kernels.compiler import cached
 
 
 @cached

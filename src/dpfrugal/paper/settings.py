@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
 
 from dpfrugal.errors import ParameterError
-from dpfrugal.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 
 Algorithm = Literal["L", "G", "ρ", "PrivateQuantile"]
 Parameter = Literal["epsilon", "delta", "rho", "quantile", "items"]

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from dpfrugal.frugal import Frugal1U
+from dpfrugal.estimators.walk.frugal import Frugal1U
 from dpfrugal.paper.clock import ESTIMATORS, Clock
 from dpfrugal.paper.conventions import GRID
 from dpfrugal.paper.datasets import DATASETS

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpfrugal.dp_frugal import DPFrugal1U
-from dpfrugal.frugal import Frugal1U
-from dpfrugal.guarantees import PureDP
+from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
+from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
+from dpfrugal.estimators.walk.frugal import Frugal1U
 from dpfrugal.paper.clock import ESTIMATORS, EXACT, Clock
 from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, OWN_COUNTS, released_as_published
 from dpfrugal.paper.datasets import CHUNK, DATASETS
@@ -28,7 +28,7 @@ from dpfrugal.paper.settings import (
     default_setting,
 )
 from dpfrugal.paper.task import Task
-from dpfrugal.quantile import PrivateQuantile
+from dpfrugal.privacy.guarantees import PureDP
 
 SETTING_COLUMNS: Final = ("algorithm", "dataset", "items", "quantile", "epsilon", "delta", "rho")
 KEY: Final = ("figure", "convention", *SETTING_COLUMNS, "repetition")

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.dp_frugal import DPFrugal1U
+from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
 from dpfrugal.paper.clock import Clock
 from dpfrugal.paper.conventions import GRID
 from dpfrugal.paper.datasets import CHUNK, DATASETS

@@ -1,0 +1,258 @@
+"""The ledger: what has been promised for each dataset and what has been spent on it, across processes and years.
+
+A spend is on disk before its noise is taken: a crash in between wastes budget and never overspends it (docs/proofs.md,
+Theorem 12). An estimator spends once, before its first noise, for its whole transcript. Worked number: with a total of
+ε = 3, three estimators at ε = 1 may release as often as they like; a fourth raises ``BudgetExceeded``.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from dpfrugal.budget import composition
+from dpfrugal.budget import ledger_rows as rows
+from dpfrugal.budget.composition import Spent
+from dpfrugal.budget.ledger_file import LedgerFile
+from dpfrugal.budget.ledger_rows import Damaged, Dataset, Spend, checked_name, spend_of
+from dpfrugal.errors import BudgetExceeded, LedgerError, ParameterError, ReplayError
+from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee, checked_max_items
+
+STALE = (
+    "This checkpoint is stale: noise was taken since it was saved, so its items may have been released. "
+    "Load it with forget_if_stale=True to go on without them."
+)
+T = TypeVar("T")
+
+
+class Ledger:
+    """A budget that outlives processes: a SQLite file with a total and a list of spends per dataset.
+
+    ``total`` is promised for every dataset that this object is the first to name; without it, a dataset must have been
+    opened before. The total is for neighbours that differ by one replaced item, or by the at most
+    ``max_items_per_person`` items of one person; a spend must protect at least as much. Neither
+    guarantees nor estimators (their class, number of quantiles and bounds per person, and how many there are) may be
+    chosen by looking at earlier releases, unless ``adaptive=True`` was said (a total in (ε, δ) is then summed only).
+
+    Safe for threads, forks and many processes at once.
+
+    >>> import tempfile
+    >>> from dpfrugal import PureDP
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger(f"{folder}/budget.db", total=PureDP(epsilon=3.0))
+    ...     _ = ledger.spend("clicks", PureDP(epsilon=1.0), by="the monthly report")
+    ...     print(ledger.left("clicks"), "|", ledger.total_spent("clicks", delta=1e-6))
+    ε=2 | ε=1, δ=1e-06
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        total: Guarantee | None = None,
+        max_items_per_person: int = 1,
+        adaptive: bool = False,
+    ) -> None:
+        self._total = None if total is None else checked_guarantee(total)
+        self._max_items_per_person = checked_max_items(max_items_per_person)
+        self._adaptive = bool(adaptive)
+        self._file = LedgerFile(path, create=total is not None)
+        self.datasets()  # reads every row: a damaged ledger is refused here
+
+    @property
+    def name(self) -> str:
+        """A random name that tells this ledger from all others, wherever its file lies."""
+        return self._file.name
+
+    @property
+    def path(self) -> Path:
+        """Where its file lies."""
+        return self._file.path
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self._file.path)!r})"
+
+    def open(self, dataset: str, total: Guarantee, *, max_items_per_person: int = 1, adaptive: bool = False) -> Dataset:
+        """Promise a total for a dataset. Opened already: the promise must be the same."""
+        wanted = Dataset(
+            name=checked_name("dataset", dataset),
+            total=checked_guarantee(total),
+            max_items_per_person=checked_max_items(max_items_per_person),
+            adaptive=bool(adaptive),
+            opened=rows.now(()),
+        )
+
+        def work(connection: sqlite3.Connection) -> Dataset:
+            known = self._as_promised(connection, wanted)
+            if known is None:
+                rows.write_dataset(connection, wanted)
+            return known or wanted
+
+        return self._write(work)
+
+    def change_total(self, dataset: str, total: Guarantee) -> Dataset:
+        """Promise another total, larger or smaller, but never less than what is spent."""
+        name, total = checked_name("dataset", dataset), checked_guarantee(total)
+
+        def work(connection: sqlite3.Connection) -> Dataset:
+            changed = replace(self._known(connection, name), total=total)
+            if composition.fits(total, changed.claims, adaptive=changed.adaptive) is None:
+                raise LedgerError(f"The total {total} is smaller than what is spent on {name!r}; nothing was changed.")
+            rows.write_dataset(connection, changed)
+            return changed
+
+        return self._write(work)
+
+    def dataset(self, dataset: str) -> Dataset:
+        """What was promised and spent."""
+        name = checked_name("dataset", dataset)
+        return self._read(lambda connection: self._known(connection, name))
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        """Every dataset, by name."""
+
+        def work(connection: sqlite3.Connection) -> tuple[Dataset, ...]:
+            names = connection.execute("SELECT dataset FROM datasets ORDER BY dataset").fetchall()
+            found = tuple(self._known(connection, name) for (name,) in names)
+            for table in ("spends", "generations"):
+                (count,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - a constant
+                if count != sum(len(one.spends) for one in found):
+                    raise Damaged
+            return found
+
+        return self._read(work)
+
+    def left(self, dataset: str) -> Guarantee | None:
+        """The largest guarantee that still fits; None where nothing does."""
+        return self.dataset(dataset).left
+
+    def total_spent(self, dataset: str, delta: float) -> Spent:
+        """All that is spent on a dataset as (ε, δ), and the rule that gave it."""
+        return self.dataset(dataset).spent(delta)
+
+    def spend(
+        self,
+        dataset: str,
+        guarantee: Guarantee,
+        *,
+        by: str = "by hand",
+        rho: float | None = None,
+        max_items_per_person: int = 1,
+    ) -> Spend:
+        """Record a guarantee that is about to be used; it is on disk when this returns.
+
+        ``rho`` says that the same transcript is also ρ-zCDP, which lets it compose more tightly.
+        """
+        spend = spend_of(dataset, guarantee, by, rho, max_items_per_person)
+        return self._write(lambda connection: self._add(connection, spend, os.urandom(16).hex(), ""))
+
+    def check(self, spend: Spend) -> None:
+        """Raise what spending it would raise now, and spend nothing."""
+        self._read(lambda connection: self._fitting(self._promised(connection, spend.dataset), spend))
+
+    def advance(self, spend: Spend, lineage: str, holder: str) -> int:
+        """Note that the estimator of this ``lineage`` takes noise now; it is on disk when this returns its generation.
+
+        The first time, ``spend`` is spent. Afterwards ``spend.generation``, the one that the estimator knows, must be
+        the last one, or the last noise must have been taken by the same ``holder``.
+        """
+
+        def work(connection: sqlite3.Connection) -> int:
+            known = rows.find_generation(connection, lineage)
+            if known is None and not spend.generation:
+                return self._add(connection, replace(spend, generation=1), lineage, holder).generation
+            self._known(connection, spend.dataset)
+            generation, last_holder = known or (0, "")
+            if generation < spend.generation:
+                raise LedgerError("This ledger is older than the checkpoint: it was restored, or is another one.")
+            if last_holder != holder and generation != spend.generation:
+                raise ReplayError(STALE)
+            rows.write_generation(connection, lineage, generation + 1, holder)
+            return generation + 1
+
+        return self._write(work)
+
+    def settle(self, spend: Spend, lineage: str, holder: str, settled: str) -> None:
+        """Note that what ``holder`` has taken the last noise for is ``settled``, or is another's now; once."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            if rows.find_generation(connection, lineage) != (spend.generation, holder):
+                raise ReplayError("Another driver goes on with this stream, so nothing is shown here.")
+            rows.write_generation(connection, lineage, spend.generation, settled)
+
+        self._write(work)
+
+    def last_noise(self, lineage: str) -> tuple[int, str]:
+        """How often noise was taken by a lineage, and by whom the last time."""
+        return self._read(lambda connection: rows.find_generation(connection, lineage) or (0, ""))
+
+    def generation(self, lineage: str) -> int:
+        """How often noise was taken by a lineage."""
+        return self.last_noise(lineage)[0]
+
+    def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return self._file.read(lambda connection: self._undamaged(work, connection))
+
+    def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return self._file.write(lambda connection: self._undamaged(work, connection))
+
+    def _undamaged(self, work: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
+        try:
+            return work(connection)
+        except Damaged:
+            raise self._file.damaged() from None
+
+    def _known(self, connection: sqlite3.Connection, name: str) -> Dataset:
+        if (found := rows.find_dataset(connection, name)) is None:
+            raise rows.unopened(name)
+        return found
+
+    def _promised(self, connection: sqlite3.Connection, name: str) -> Dataset:
+        """The dataset, with the promise of this object if it is the first to name it."""
+        if self._total is None:
+            return self._known(connection, name)
+        wanted = Dataset(
+            name=name,
+            total=self._total,
+            max_items_per_person=self._max_items_per_person,
+            adaptive=self._adaptive,
+            opened=rows.now(()),
+        )
+        return self._as_promised(connection, wanted) or wanted
+
+    def _as_promised(self, connection: sqlite3.Connection, wanted: Dataset) -> Dataset | None:
+        """The dataset, if it was opened with the promise that is wanted; None if it was not opened."""
+        found = rows.find_dataset(connection, wanted.name)
+        if found is not None and replace(found, opened=wanted.opened, spends=()) != wanted:
+            raise LedgerError(
+                f"The dataset {wanted.name!r} was opened with another promise, {found.promise}, not {wanted.promise}; "
+                "change_total (add --change) changes a total, and Ledger(path) without one takes the promise as it is."
+            )
+        return found
+
+    def _add(self, connection: sqlite3.Connection, spend: Spend, lineage: str, holder: str) -> Spend:
+        dataset = self._promised(connection, spend.dataset)
+        if rows.find_dataset(connection, dataset.name) is None:
+            rows.write_dataset(connection, dataset)
+        spend = self._fitting(dataset, spend)
+        rows.add_spend(connection, spend, lineage, holder)
+        return spend
+
+    def _fitting(self, dataset: Dataset, spend: Spend) -> Spend:
+        """The spend with its time and its rule, if the total covers it."""
+        if spend.max_items_per_person < dataset.max_items_per_person:
+            raise ParameterError(
+                f"The dataset {dataset.name!r} promises {dataset.promise}; max_items_per_person="
+                f"{spend.max_items_per_person} protects less."
+            )
+        rule = composition.fits(dataset.total, [*dataset.claims, spend.claim], adaptive=dataset.adaptive)
+        if rule is None:
+            left = composition.left(dataset.total, dataset.claims, spend.guarantee, adaptive=dataset.adaptive)
+            raise BudgetExceeded(
+                f"The dataset {dataset.name!r} has a total of {dataset.total}, of which "
+                f"{'nothing of this kind' if left is None else left} is left; {spend.guarantee} was asked for.",
+                left,
+            )
+        return replace(spend, rule=rule, when=rows.now(dataset.spends, dataset.opened))

@@ -1,0 +1,262 @@
+"""The rows of a ledger: datasets, spends and generations, sealed when written and checked when read."""
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import time as clock
+from typing import Any
+
+from dpfrugal.budget import composition
+from dpfrugal.budget.composition import Claim, Spent
+from dpfrugal.budget.ledger_file import seal_of
+from dpfrugal.budget.person_moves import Exposure
+from dpfrugal.errors import LedgerError, ParameterError, ParameterTypeError
+from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, checked_guarantee, checked_max_items, positive
+from dpfrugal.storage.json_values import exposure_of, guarantee_of, of_exposure, of_guarantee
+
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spend:
+    """One guarantee that was spent: when, by what, and by which rule it was found to fit the total."""
+
+    dataset: str
+    guarantee: Guarantee
+    when: datetime
+    by: str
+    rule: str
+    max_items_per_person: int
+    generation: int  # how often noise was taken on its account
+    rho: float | None = None
+    exposure: Exposure | None = None  # the noise of an estimator; nothing is known of a spend by hand
+
+    @property
+    def claim(self) -> Claim:
+        """The spend, as the accounting wants it."""
+        return Claim(self.guarantee, self.rho, self.exposure)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """What was promised for a dataset, and what has been spent on it."""
+
+    name: str
+    total: Guarantee
+    max_items_per_person: int
+    adaptive: bool
+    opened: datetime
+    spends: tuple[Spend, ...] = ()
+
+    @property
+    def claims(self) -> list[Claim]:
+        """The spends, as the accounting wants them."""
+        return [spend.claim for spend in self.spends]
+
+    @property
+    def left(self) -> Guarantee | None:
+        """The largest guarantee that still fits: of the total's kind, or a pure ε where the total is (ε, δ)."""
+        like = self.total if isinstance(self.total, ZCDP) else PureDP(epsilon=1.0)
+        return composition.left(self.total, self.claims, like, adaptive=self.adaptive)
+
+    def spent(self, delta: float) -> Spent:
+        """All spends together as (ε, δ)."""
+        return composition.composed(self.claims, delta)
+
+    @property
+    def used(self) -> float:
+        """How much of the total is spent: in its ρ, or in its ε."""
+        return composition.used(self.total, self.claims, adaptive=self.adaptive)
+
+    @property
+    def share(self) -> float:
+        """The part of the total that is spent, between 0 and 1."""
+        return self.used / (self.total.rho if isinstance(self.total, ZCDP) else self.total.epsilon)
+
+    @property
+    def promise(self) -> str:
+        """The total and whom it protects, in words."""
+        unit = "item" if self.max_items_per_person == 1 else f"person of ≤ {self.max_items_per_person} items"
+        return f"{self.total} per {unit}{', chosen by looking' if self.adaptive else ''}"
+
+
+def checked_name(parameter: str, name: str) -> str:
+    """``name``, if it is short and can be printed."""
+    if not isinstance(name, str):
+        raise ParameterTypeError(f"{parameter} must be a string, not {type(name).__name__}.")
+    if not (0 < len(name) <= LONGEST_NAME and name.isprintable() and name == name.strip()):
+        raise ParameterError(
+            f"{parameter} must be 1 to {LONGEST_NAME} printable characters, with no space at its ends."
+        )
+    return name
+
+
+def spend_of(
+    dataset: str,
+    guarantee: Guarantee,
+    by: str,
+    rho: float | None,
+    max_items_per_person: int,
+    exposure: Exposure | None = None,
+) -> Spend:
+    """What is to be spent, checked; its time and its rule are found when it is."""
+    if exposure is not None and not exposure.accords(guarantee, rho):
+        raise ParameterError(f"exposure must come to no less than {guarantee}: it says more noise than that needs.")
+    return Spend(
+        dataset=checked_name("dataset", dataset),
+        guarantee=checked_guarantee(guarantee),
+        when=now(()),
+        by=checked_name("by", by),
+        rule="",
+        max_items_per_person=checked_max_items(max_items_per_person),
+        generation=0,
+        rho=None if rho is None else positive("rho", rho),
+        exposure=exposure,
+    )
+
+
+class Damaged(Exception):  # noqa: N818 - caught where the file's name is known
+    """A seal is broken."""
+
+
+def find_dataset(connection: sqlite3.Connection, name: str) -> Dataset | None:
+    """A dataset with all its spends, every seal checked; None where it was never opened."""
+    row = connection.execute(
+        "SELECT dataset, record, spends, head, seal FROM datasets WHERE dataset = ?", (name,)
+    ).fetchone()
+    if row is None:
+        return None
+    if row[4] != seal_of("dataset", *row[:4]):
+        raise Damaged
+    promised = json.loads(row[1])
+    spends, link = [], seal_of("chain", name)
+    rows = connection.execute(
+        "SELECT lineage, record, seal FROM spends WHERE dataset = ? ORDER BY id", (name,)
+    ).fetchall()
+    for lineage, record, seal in rows:
+        link = seal_of(link, name, lineage, record)
+        generation, _ = find_generation(connection, lineage) or (None, None)
+        if seal != link or generation is None:
+            raise Damaged
+        spends.append(_spend(name, json.loads(record), generation))
+    if len(rows) != row[2] or link != row[3]:
+        raise Damaged
+    return Dataset(
+        name=name,
+        total=guarantee_of(promised["total"]),
+        max_items_per_person=promised["max_items_per_person"],
+        adaptive=promised["adaptive"],
+        opened=_time(promised["opened"]),
+        spends=tuple(spends),
+    )
+
+
+def write_dataset(connection: sqlite3.Connection, dataset: Dataset) -> None:
+    """Open a dataset, or change its promise."""
+    record = json.dumps(
+        {
+            "total": of_guarantee(dataset.total),
+            "max_items_per_person": dataset.max_items_per_person,
+            "adaptive": dataset.adaptive,
+            "opened": _microseconds(dataset.opened),
+        }
+    )
+    head = connection.execute("SELECT head FROM datasets WHERE dataset = ?", (dataset.name,)).fetchone()
+    link = head[0] if head else seal_of("chain", dataset.name)
+    _write_head(connection, dataset.name, record, len(dataset.spends), link)
+
+
+def add_spend(connection: sqlite3.Connection, spend: Spend, lineage: str, holder: str) -> None:
+    """Append a spend, and begin its generations."""
+    record = json.dumps(
+        {
+            "when": _microseconds(spend.when),
+            "by": spend.by,
+            "guarantee": of_guarantee(spend.guarantee),
+            "rho": spend.rho,
+            "exposure": of_exposure(spend.exposure),
+            "rule": spend.rule,
+            "max_items_per_person": spend.max_items_per_person,
+        },
+        ensure_ascii=False,
+    )
+    (promised, count, head) = connection.execute(
+        "SELECT record, spends, head FROM datasets WHERE dataset = ?", (spend.dataset,)
+    ).fetchone()
+    link = seal_of(head, spend.dataset, lineage, record)
+    connection.execute(
+        "INSERT INTO spends (dataset, lineage, record, seal) VALUES (?, ?, ?, ?)",
+        (spend.dataset, lineage, record, link),
+    )
+    _write_head(connection, spend.dataset, promised, count + 1, link)
+    write_generation(connection, lineage, spend.generation, holder)
+
+
+def find_generation(connection: sqlite3.Connection, lineage: str) -> tuple[int, str] | None:
+    """How often noise was taken by a lineage, and who took it last."""
+    row = connection.execute(
+        "SELECT lineage, generation, holder, seal FROM generations WHERE lineage = ?", (lineage,)
+    ).fetchone()
+    if row is None:
+        return None
+    if row[3] != seal_of("generation", *row[:3]):
+        raise Damaged
+    return row[1], row[2]
+
+
+def write_generation(connection: sqlite3.Connection, lineage: str, generation: int, holder: str) -> None:
+    """Note that noise is about to be taken."""
+    connection.execute(
+        "INSERT OR REPLACE INTO generations VALUES (?, ?, ?, ?)",
+        (lineage, generation, holder, seal_of("generation", lineage, generation, holder)),
+    )
+
+
+def now(after: tuple[Spend, ...], opened: datetime | None = None) -> datetime:
+    """The time, or that of the last entry where the clock has gone back."""
+    times = [spend.when for spend in after[-1:]] + ([opened] if opened else [])
+    return max([datetime.fromtimestamp(clock(), UTC), *times])
+
+
+def unopened(name: str) -> LedgerError:
+    """What to say of a dataset that nobody opened."""
+    return LedgerError(
+        f"The dataset {name!r} was never opened in this ledger: open it with a total first (dpfrugal ledger add)."
+    )
+
+
+def _write_head(connection: sqlite3.Connection, name: str, record: str, count: int, head: str) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO datasets VALUES (?, ?, ?, ?, ?)",
+        (name, record, count, head, seal_of("dataset", name, record, count, head)),
+    )
+
+
+def _spend(dataset: str, record: dict[str, Any], generation: int) -> Spend:
+    try:
+        guarantee, exposure = guarantee_of(record["guarantee"]), exposure_of(record["exposure"])
+        accords = exposure is None or exposure.accords(guarantee, record["rho"])
+    except (ArithmeticError, ValueError, TypeError, LookupError):
+        raise Damaged from None
+    if not accords:
+        raise Damaged
+    return Spend(
+        dataset=dataset,
+        guarantee=guarantee,
+        when=_time(record["when"]),
+        by=record["by"],
+        rule=record["rule"],
+        max_items_per_person=record["max_items_per_person"],
+        generation=generation,
+        rho=record["rho"],
+        exposure=exposure,
+    )
+
+
+def _microseconds(when: datetime) -> int:
+    return round(when.timestamp() * 1e6)
+
+
+def _time(microseconds: int) -> datetime:
+    return datetime.fromtimestamp(microseconds / 1e6, UTC)

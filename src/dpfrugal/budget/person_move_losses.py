@@ -1,0 +1,226 @@
+"""Privacy losses of what the noise of a transcript really hides, composed with those of bare guarantees.
+
+An ``Exposure`` becomes a distribution of losses that no transcript of it exceeds (docs/proofs.md, Theorem 14). Losses
+lie on lattices. Where two must be brought to one, a loss between two points is split among them so that both
+neighbours keep their probability: what was there is a coarser view of what is now, so δ never shrinks, and grows with
+the square of the step only ("connect the dots", Doroshenko, Ghazi, Kamath, Kumar, Manurangsi, arXiv:2207.04380v1).
+Steps grow as losses are composed (Ghazi, Kamath, Kumar, Manurangsi, arXiv:2207.04381v1). All terms are positive, so a
+small δ keeps its digits; tails that are cut off count as infinite.
+
+Worked number: ten medians of ``DPFrugal1U`` at ρ = 0.1 are ε = 7.285 at δ = 1e-6; by the sum of their ρ, 7.766. A
+thousand equal spends take 20 ms. Rounding costs less than 1e-4 of ε, or 1e-3 with more than 32 kinds of spend.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal.budget.loss_distributions import LARGEST_EPSILON, MOST_PAIRS, Losses
+from dpfrugal.budget.person_moves import Exposure, Move
+from dpfrugal.privacy.discrete_gaussian import mass, tail
+
+MOST_POINTS: Final = 1 << 12
+FEW_POINTS: Final = 1 << 10  # where there are many different spends
+MANY: Final = 32
+MOST_KINDS: Final = 512
+LARGEST_RHO: Final = 50.0
+FARTHEST: Final = 13  # in σ: beyond lies less than 1e-36
+# Of δ, what all tails that are cut off may come to, about; and the chance of very small losses that are made larger.
+CUT: Final = 1e-6
+LOWEST: Final = 1e-12
+TINY: Final = 1e-36  # the same for one spend, whatever δ
+# What the chances of each spend are raised by: it covers the rounding of all arithmetic on them.
+SAFETY: Final = 1 + 1e-9
+HAIR: Final = 1e-11
+
+Kind = Exposure | tuple[float, float]  # what noise hides, or an (ε, δ) of which nothing else is known
+
+
+def composed(kinds: Sequence[Kind], delta: float) -> Losses | None:
+    """The losses of all spends together, as far as they matter at ``delta``; None where that would take too long."""
+    groups = tuple(Counter(kinds).items())  # in their order: what was composed before is known
+    if not groups or len(kinds) > MOST_PAIRS or len(groups) > MOST_KINDS or any(map(_excessive, set(kinds))):
+        return None
+    least = 10.0 ** math.floor(math.log10(max(CUT * delta / len(kinds), 1e-300)))  # few values: caches serve again
+    return _composed(groups, least, MOST_POINTS if len(groups) <= MANY else FEW_POINTS)
+
+
+def _excessive(kind: Kind) -> bool:
+    if isinstance(kind, Exposure) and kind.noise == "gaussian":
+        return kind.size > LARGEST_RHO
+    return (kind.size if isinstance(kind, Exposure) else kind[0]) > LARGEST_EPSILON
+
+
+@lru_cache(maxsize=512)
+def _composed(groups: tuple[tuple[Kind, int], ...], least: float, points: int) -> Losses:
+    if len(groups) == 1:
+        return _repeated(*groups[0], least, points)
+    half = 1 << ((len(groups) - 1).bit_length() - 1)
+    return together(_composed(groups[:half], least, points), _composed(groups[half:], least, points), least, points)
+
+
+@lru_cache(maxsize=256)
+def _repeated(kind: Kind, times: int, least: float, points: int) -> Losses:
+    if times == 1:
+        return of_exposure(kind) if isinstance(kind, Exposure) else of_pair(*kind)
+    half = _repeated(kind, times // 2, least, points)
+    even = together(half, half, least, points)
+    return together(even, _repeated(kind, 1, least, points), least, points) if times % 2 else even
+
+
+def of_pair(epsilon: float, delta: float) -> Losses:
+    """Randomised response, which gives itself away with probability δ."""
+    likely = 1 / (1 + math.exp(-epsilon))
+    chances = np.array([math.exp(-epsilon) * likely, likely]) * ((1 - delta) * SAFETY)
+    return Losses(2 * epsilon, -0.5, chances, delta * SAFETY)
+
+
+@lru_cache(maxsize=256)
+def of_exposure(exposure: Exposure) -> Losses:
+    """The losses of whichever moves tell most, at each ε.
+
+    With a budget of u left the most is that of some move and of what the rest of the budget may tell after it. Which
+    move that is may differ from ε to ε.
+    """
+    told = [_moved(exposure.noise, move, move.copies) for move in exposure.moves]
+    if exposure.budget > 1 or len(told) > 1:
+        widths = [one.chances.size * one.unit for one in told]
+        reach = max(width * exposure.budget / move.cost for width, move in zip(widths, exposure.moves, strict=True))
+        unit = _divided(max(one.unit for one in told), reach / MOST_POINTS)
+        told = [on_lattice(one, unit) for one in told]
+        most = [Losses(unit, 0.0, np.ones(1), 0.0)]
+        for budget in range(1, exposure.budget + 1):
+            ways = zip(told, exposure.moves, strict=True)
+            most.append(worst([_added(one, most[budget - move.cost]) for one, move in ways if move.cost <= budget]))
+        told = most[-1:]
+    return Losses(told[0].unit, told[0].first, told[0].chances * SAFETY, told[0].infinite * SAFETY)
+
+
+def _moved(noise: str, move: Move, copies: int) -> Losses:
+    if copies == 1:
+        one = _gaussian(move.scale, move.shift) if noise == "gaussian" else _laplace(move.scale, move.shift)
+        return _fitted(one, MOST_POINTS)
+    half = _moved(noise, move, copies // 2)
+    even = together(half, half, TINY, MOST_POINTS, 0.0)  # small losses stay: ``worst`` needs all of the other law
+    return together(even, _moved(noise, move, 1), TINY, MOST_POINTS, 0.0) if copies % 2 else even
+
+
+def _gaussian(sigma: float, shift: int) -> Losses:
+    """ln(p(x) / p(x - shift)) = (shift / σ²)·(shift / 2 - x), where x has the chance p(x) ∝ exp(-x² / 2σ²)."""
+    farthest = math.ceil(FARTHEST * sigma)
+    x = np.arange(farthest + shift, -farthest - 1, -1, dtype=np.float64)  # as far for both of the laws
+    chances = np.exp(-x * x / (2 * sigma * sigma)) / mass(sigma)
+    return Losses(shift / sigma**2, -shift / 2 - farthest, chances, tail(sigma, farthest + 1))
+
+
+def _laplace(scale: float, shift: int) -> Losses:
+    """(|x - shift| - |x|) / b, where x has the chance (1 - a) / (1 + a)·a^|x|, a = e^(-1/b): shift + 1 values."""
+    a = math.exp(-1 / scale)
+    between = -math.expm1(-1 / scale) * np.exp(-np.arange(shift - 1, 0, -1) / scale)
+    chances = np.concatenate([[math.exp(-shift / scale)], between, [1.0]]) / (1 + a)
+    return Losses(2 / scale, -shift / 2, chances, 0.0)
+
+
+def together(one: Losses, other: Losses, least: float, points: int, lowest: float = LOWEST) -> Losses:
+    """The losses of both, on a lattice of about so many points; tails below ``least`` count as infinite."""
+    if one.unit != other.unit:
+        coarser = max(one, other, key=lambda losses: losses.unit)
+        width = one.chances.size * one.unit + other.chances.size * other.unit
+        unit = _divided(coarser.unit, width / points)
+        one, other = on_lattice(one, unit), on_lattice(other, unit)
+    return _fitted(_trimmed(_added(one, other), least, lowest), points)
+
+
+def _divided(unit: float, wanted: float) -> float:
+    """``unit`` in whole parts of about the size wanted: who lies on its lattice stays exact."""
+    return unit / max(1, math.ceil(unit / wanted)) if unit > wanted else wanted
+
+
+def _added(one: Losses, other: Losses) -> Losses:
+    chances = np.convolve(one.chances, other.chances)
+    return Losses(one.unit, one.first + other.first, chances, one.infinite + other.infinite)
+
+
+def _trimmed(losses: Losses, least: float, lowest: float) -> Losses:
+    """Without the largest losses, which count as infinite, and the smallest, which are made a little larger."""
+    chances = losses.chances
+    last = chances.size - int(np.searchsorted(np.cumsum(chances[::-1]), least, side="right"))
+    begin = int(np.searchsorted(np.cumsum(chances), lowest, side="right"))
+    if begin >= last:
+        return losses
+    kept = chances[begin:last].copy()
+    kept[0] += chances[:begin].sum()
+    infinite = losses.infinite + float(chances[last:].sum())
+    return Losses(losses.unit, losses.first + begin, kept, infinite)
+
+
+def _fitted(losses: Losses, points: int) -> Losses:
+    times = -(-losses.chances.size // points)
+    return losses if times == 1 else on_lattice(losses, losses.unit * times)
+
+
+def on_lattice(losses: Losses, unit: float) -> Losses:
+    """The same on the multiples of ``unit``: a loss in between is split, and both neighbours keep their probability.
+
+    P has p and Q has p·e^-loss there: p = low + high and p·e^-loss = low·e^-below + high·e^-above.
+    """
+    places = (np.arange(losses.chances.size) + losses.first) * (losses.unit / unit)
+    below = np.floor(places)
+    high = losses.chances * np.minimum(np.expm1((below - places) * unit) / math.expm1(-unit), 1.0)
+    first = int(below[0])
+    at = (below - first).astype(np.int64)
+    size = int(at[-1]) + 2
+    chances = np.zeros(size)
+    chances += np.bincount(at, losses.chances - high, size)
+    chances += np.bincount(at + 1, high, size)
+    return Losses(unit, float(first), chances, losses.infinite)
+
+
+def worst(several: list[Losses]) -> Losses:
+    """Losses whose δ at every point of their common lattice is the largest of all.
+
+    As functions of e^ε each δ is convex, falls, and is a straight line between points; so is their maximum. The chance
+    of a loss is the bend of that line: the bend of whoever is largest there, and more where another takes over.
+    """
+    if len(several) == 1:
+        return several[0]
+    unit, first = several[0].unit, min(one.first for one in several)
+    size = int(max(one.first + one.chances.size for one in several) - first)
+    chances = np.zeros((len(several), size))
+    for row, one in zip(chances, several, strict=True):
+        begin = int(one.first - first)
+        row[begin : begin + one.chances.size] = one.chances
+    infinite = np.array([one.infinite for one in several])
+    excess = _excess(chances, (np.arange(size, dtype=np.float64) + first) * unit, unit, infinite)
+    largest = np.argmax(excess * (1 - 1e-12 * np.arange(len(several)))[:, np.newaxis], axis=0)
+    bends = chances[largest, np.arange(size)]
+    place = np.flatnonzero(np.diff(largest))
+    old, new = largest[place], largest[place + 1]
+    bends[place] += _gain(excess[new, place + 1], excess[old, place + 1]) / math.expm1(unit)
+    bends[place + 1] += _gain(excess[old, place], excess[new, place]) / -math.expm1(-unit)
+    return Losses(unit, first, bends, float(infinite.max()))
+
+
+def _gain(larger: NDArray[np.float64], smaller: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.maximum(larger - smaller, 0.0) + HAIR * larger
+
+
+def _excess(
+    chances: NDArray[np.float64], losses: NDArray[np.float64], unit: float, infinite: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """δ(ε) - max(0, 1 - e^ε) at every loss of the lattice, from positive terms only.
+
+    From above, δ(ε) = P[infinite] + Σ p·(1 - e^(ε - loss)) over larger losses; from below, the same less 1 - e^ε is
+    Σ p·(e^(ε - loss) - 1) over smaller ones, as both neighbours have a probability of 1 in all.
+    """
+    theirs, scale = chances * np.exp(-losses), np.exp(losses)  # p·e^-loss: what the other neighbour has
+    above = np.concatenate([np.cumsum(theirs[:, :0:-1], axis=1)[:, ::-1], np.zeros((len(chances), 1))], axis=1)
+    larger = np.cumsum((scale * above)[:, ::-1], axis=1)[:, ::-1] * math.expm1(unit) + infinite[:, np.newaxis]
+    smaller = np.cumsum(scale * np.cumsum(theirs, axis=1), axis=1) * math.expm1(unit)
+    smaller = np.concatenate([np.zeros((len(chances), 1)), smaller[:, :-1]], axis=1)
+    return np.where(losses >= 0, larger, smaller)

@@ -1,0 +1,216 @@
+"""An estimator's account: it spends once, and notes in the ledger every time that noise is taken.
+
+An estimator and everything restored from its checkpoints are one *lineage*, with one spend and one generation
+counter. The counter moves in the ledger, durably, before noise is taken, and only for whoever has seen the last move;
+so of all copies of the same raw items one goes on, and the others are refused (docs/proofs.md, Theorem 12).
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from dpfrugal.budget.ledger import STALE, Ledger
+from dpfrugal.budget.ledger_rows import Spend, spend_of
+from dpfrugal.budget.person_moves import Exposure
+from dpfrugal.errors import DPFrugalError, LedgerError, ParameterError, ParameterTypeError, ReplayError
+from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, Sensitivity
+from dpfrugal.storage.json_values import exposure_of, guarantee_of, integer_of, of_exposure, of_guarantee
+
+SETTLED = "settled"
+
+
+def concentrated(guarantee: Guarantee, *sensitivities: Sensitivity) -> float | None:
+    """The ρ of zCDP that Gaussian noise for (ε, δ) has besides, when each item meets one of these sensitivities."""
+    if not isinstance(guarantee, ApproxDP) or not sensitivities:
+        return None
+    return max(s.l2_squared / (2 * guarantee.noise_scale(s) ** 2) * (1 + 1e-12) for s in sensitivities)
+
+
+class Account:
+    """What a private estimator is charged to; without a ledger it only counts its generations."""
+
+    def __init__(self, ledger: Ledger | None, spend: Spend | None, books: str | None = None) -> None:
+        self._ledger, self._spend = ledger, spend
+        self._books = books if ledger is None else ledger.name  # which ledger the spend is in
+        self._lineage = os.urandom(16).hex()
+        self._holder = os.urandom(16).hex()  # never saved: no two objects share it
+        self.generation = 0
+        self._settled = 0  # of a stream: the generation that its newest batch on record has
+        self._spent_before = False  # by whoever saved the checkpoint that this was restored from
+        self.exposure: Exposure | None = None if spend is None else spend.exposure
+        self.stale = False  # restored from a checkpoint that noise was taken after
+
+    @classmethod
+    def opened(
+        cls,
+        ledger: Ledger | None,
+        dataset: str | None,
+        guarantee: Guarantee,
+        *sensitivities: Sensitivity,
+        by: str,
+        max_items_per_person: int = 1,
+        exposure: Exposure | None = None,
+    ) -> "Account":
+        """The account of a new estimator, refused if the dataset's total would not cover it now.
+
+        ``exposure`` is what one person can move in its transcripts, and the noise on it, where that is known.
+        """
+        if ledger is None:
+            if dataset is not None:
+                raise ParameterError("dataset is the name of a dataset in a ledger: give ledger= too.")
+            account = cls(None, None)
+            account.exposure = exposure
+            return account
+        if not isinstance(ledger, Ledger):
+            raise ParameterTypeError(f"ledger must be a Ledger, not {type(ledger).__name__}.")
+        if dataset is None:
+            raise ParameterError("ledger needs the name of the dataset that is spent on: give dataset= too.")
+        rho = concentrated(guarantee, *sensitivities)
+        spend = spend_of(dataset, guarantee, by, rho, max_items_per_person, exposure)
+        ledger.check(spend)
+        return cls(ledger, spend)
+
+    @property
+    def charged(self) -> bool:
+        """Whether a spend in a ledger stands for it."""
+        return self._spend is not None
+
+    @property
+    def dataset(self) -> str | None:
+        """The dataset that is spent on."""
+        return None if self._spend is None else self._spend.dataset
+
+    def before_noise(self) -> None:
+        """Spend, or note one more generation; on disk when this returns, and only then may noise be taken."""
+        if self._ledger is None or self._spend is None:
+            self.generation += 1
+            return
+        known = replace(self._spend, generation=self.generation)
+        self.generation = self._ledger.advance(known, self._lineage, self._holder)
+
+    def begin_batch(self, batch: int) -> None:
+        """Noise is taken for this batch of a stream from now on."""
+        self._settled, self._holder = self.generation, f"{self._holder.partition('@')[0]}@{batch}"
+
+    def settle_batch(self) -> None:
+        """The batch has its record, and may be shown: whoever goes on from before it is refused from now on."""
+        if self._ledger is not None and self._spend is not None and self.generation > self._settled:
+            known = replace(self._spend, generation=self.generation)
+            self._ledger.settle(known, self._lineage, self._holder, SETTLED)
+        self._settled = self.generation
+
+    def prove_batch_fresh(self, newest: int) -> None:
+        """Refuse the state after batch ``newest`` of a stream if a later one may have been shown.
+
+        Noise that was taken last and is not settled was shown by nobody, and cannot be any more once it is claimed
+        here. Where it was taken for the next batch, this state is stale; for this one, its record is there to be shown.
+        """
+        if self._ledger is None:
+            return
+        if self._books is None:
+            raise LedgerError("This checkpoint was never charged to a ledger: go on without one, or begin anew.")
+        if self._ledger.name != self._books:
+            raise LedgerError("This checkpoint is charged to another ledger.")
+        known = self.generation
+        generation, holder = self._ledger.last_noise(self._lineage)
+        if generation < known:
+            raise LedgerError("This ledger is older than the checkpoint: it was restored from a copy.")
+        batch = holder.partition("@")[2]
+        if generation > known and batch not in (str(newest), str(newest + 1)):
+            raise ReplayError(
+                "This checkpoint is an older copy: releases were shown since, and it would show the same rows again. "
+                "Go on from the newest one, or begin anew."
+            )
+        self.generation = self._settled = generation
+        self.stale = generation > known and batch == str(newest + 1)
+        if batch in (str(newest), str(newest + 1)) and self._spend is not None:
+            claim = f"{self._holder}@{batch}"
+            self._ledger.settle(replace(self._spend, generation=generation), self._lineage, holder, claim)
+            self._holder, self._settled = claim, generation - (batch == str(newest))
+
+    @contextmanager
+    def owning_up(self) -> Iterator[None]:
+        """Whatever fails in here after the spend was made carries a note that it was."""
+        try:
+            yield
+        except BaseException as error:
+            if said := self._what_is_gone():
+                error.add_note(said)
+            raise
+
+    def _what_is_gone(self) -> str:
+        """The ledger is asked: an interrupt may have come between its commit and its answer."""
+        if self._ledger is None or self._spend is None or self._spent_before:
+            return ""
+        spent = f"spent on {self._spend.dataset!r} in {self._ledger.path} before that"
+        try:
+            if not self._ledger.generation(self._lineage):
+                return ""
+            standing = self._ledger.dataset(self._spend.dataset)
+        except DPFrugalError:
+            return f"{self._spend.guarantee} may have been {spent}; the ledger could not be asked."
+        return f"{self._spend.guarantee} was {spent}; {standing.left or 'nothing'} is left of {standing.total}."
+
+    def to_record(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        spend = self._spend
+        return {
+            "lineage": self._lineage,
+            "generation": self.generation,
+            "ledger": self._books,
+            "spend": None
+            if spend is None
+            else {
+                "dataset": spend.dataset,
+                "guarantee": of_guarantee(spend.guarantee),
+                "by": spend.by,
+                "rho": spend.rho,
+                "exposure": of_exposure(spend.exposure),
+                "max_items_per_person": spend.max_items_per_person,
+            },
+        }
+
+    @classmethod
+    def of_record(cls, record: Any, ledger: Ledger | None) -> "Account":
+        """The account of what was restored from a checkpoint; ``prove_fresh`` must follow."""
+        spend = record["spend"]
+        if spend is not None:
+            spend = spend_of(
+                *(spend["dataset"], guarantee_of(spend["guarantee"]), spend["by"], spend["rho"]),
+                *(spend["max_items_per_person"], exposure_of(spend["exposure"])),
+            )
+        if not (record["ledger"] is None or isinstance(record["ledger"], str)) or not isinstance(
+            record["lineage"], str
+        ):
+            raise ValueError("not an account")
+        account = cls(None, spend, record["ledger"])
+        account._ledger, account._lineage = ledger, record["lineage"]
+        account.generation = integer_of(record["generation"])
+        account._spent_before = account.generation > 0
+        return account
+
+    def prove_fresh(self, *, accept_replay_risk: bool, forget_if_stale: bool) -> None:
+        """Refuse a checkpoint whose items may have been released since, unless it is told to forget them."""
+        if self._ledger is not None and self._books is None:
+            raise LedgerError("This checkpoint was never charged to a ledger: load it without one, or begin anew.")
+        if self._ledger is None:
+            if not accept_replay_risk:
+                where = (
+                    "was never charged to a ledger" if self._books is None else "is charged to a ledger: give ledger="
+                )
+                raise ReplayError(
+                    f"Nothing proves this checkpoint fresh: it {where}. Its items could be released a second time; "
+                    "if you can rule that out, say accept_replay_risk=True."
+                )
+            return
+        if self._ledger.name != self._books:
+            raise LedgerError("This checkpoint is charged to another ledger.")
+        generation = self._ledger.generation(self._lineage)
+        if generation < self.generation:
+            raise LedgerError("This ledger is older than the checkpoint: it was restored from a copy.")
+        self.stale = generation > self.generation
+        if self.stale and not forget_if_stale:
+            raise ReplayError(STALE)
+        self.generation = generation

@@ -1,0 +1,1 @@
+"""The private estimators, and what they share: their base, their releases, the grid."""

@@ -1,0 +1,1 @@
+"""``KeyedDPFrugal1U``: the walk for every key of a stream under one guarantee."""

@@ -1,0 +1,337 @@
+"""DP-Frugal-1U for every key of a stream: a private GROUP BY quantile in 8 bytes per key and quantile.
+
+A row is a key and a value. Replacing a row, its value and its key, moves the estimate of one key by at most two steps,
+or those of two keys by at most one step each: over all keys together 2 in L1 and at most 2 in L2, so that a table of a
+million keys costs one guarantee (docs/proofs.md, Theorem 10). A release adds noise to *every* key, whether or not it
+has had rows, and re-anchors all of them: any number of releases costs the one guarantee.
+
+Worked number: ``decimals=1``, ε = 1: noise of scale 2 steps of 0.1, so |noise| < 0.7 with probability 95%, for a key
+with a hundred rows as for one with a million.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal.budget.ledger import Ledger
+from dpfrugal.budget.person_moves import Exposure, exposed
+from dpfrugal.budget.spending import Account
+from dpfrugal.errors import ItemError, ParameterError, ParameterTypeError, ReplayError
+from dpfrugal.estimators.base import Guarded
+from dpfrugal.estimators.grid import Grid
+from dpfrugal.estimators.keyed.batches import PIECE, UNEVEN, Keys, KnownCodes, pieces, sized
+from dpfrugal.estimators.keyed.release_table import KeyedClaim, table_of, total_cost
+from dpfrugal.estimators.keyed.state import KeyedState
+from dpfrugal.estimators.keyed.walk import is_one_call
+from dpfrugal.estimators.releases import SHOWN_BETA
+from dpfrugal.estimators.walk.dispatch import Path
+from dpfrugal.estimators.walk.frugal import NanPolicy, checked_nan_policy, quantiles_of
+from dpfrugal.kernels import coins
+from dpfrugal.keys.discovery import KeyDiscovery, in_order_of_keys
+from dpfrugal.keys.index import MOST_KEYS, KeyIndex, NullKeys, checked_null_keys
+from dpfrugal.keys.person_limits import Contributions
+from dpfrugal.privacy.guarantees import (
+    ApproxDP,
+    Guarantee,
+    Sensitivity,
+    checked_guarantee,
+    checked_max_items,
+    checked_max_keys_per_person,
+)
+from dpfrugal.privacy.noise import Progress
+from dpfrugal.storage.checkpoint_file import Contents
+
+MOST_THREADS: Final = 64
+
+
+def keyed_sensitivity(quantiles: int, max_items_per_person: int, max_keys_per_person: int | None) -> Sensitivity:
+    """How far the rows of one person can move all estimates of all keys and releases together, in steps (Theorem 10).
+
+    ``max_keys_per_person=None``: up to ``max_items_per_person`` rows, in whatever keys. Otherwise up to so many rows
+    in each of up to ``max_keys_per_person`` keys.
+    """
+    keys = 1 if max_keys_per_person is None else max_keys_per_person
+    steps = 2 * max_items_per_person
+    return Sensitivity(l1=steps * keys * quantiles, l2_squared=steps**2 * keys * quantiles)
+
+
+def keyed_exposure(
+    guarantee: Guarantee, quantiles: int, max_items_per_person: int, max_keys_per_person: int | None
+) -> Exposure | None:
+    """What one person can move: a row that leaves a key or comes to one, its estimates by a step (Theorem 10)."""
+    sensitivity = keyed_sensitivity(quantiles, max_items_per_person, max_keys_per_person)
+    rows = 2 * max_items_per_person  # in one key, of both streams
+    moves = ((steps, sensitivity, steps, quantiles) for steps in range(1, rows + 1))
+    return exposed(guarantee, rows * (max_keys_per_person or 1), moves)
+
+
+class KeyedDPFrugal1U(Guarded):
+    """Private quantiles for each of many keys, one integer per key and quantile, all under one guarantee.
+
+    The guarantee (Theorem 10) is for neighbours that differ by one replaced row, whose value and key may both change;
+    or by the rows of one person: at most ``max_items_per_person`` of them or, with ``max_keys_per_person``, at most so
+    many in each of at most so many keys. The number of rows and the release times are public, and so are the declared
+    keys, the starts and the steps.
+
+    Rows with a key that was not declared are dropped. ``discover_keys`` declares none, and shows those that enough rows
+    have: that costs its (ε, δ) besides (Theorem 11). ``start`` is one public number, or one for each key. With
+    ``adaptive_steps`` the step of a key doubles while its releases move on, and halves when they have arrived; see
+    ``steps``. State: 8 bytes per key and quantile; with adaptive steps one more, and the last release, which is
+    public. ``threads`` share the work of large batches: the look-up by rows, the walk by keys; the same bits come out.
+    ``update_many`` and ``release`` may be called from several threads.
+
+    >>> from dpfrugal import PureDP
+    >>> k = KeyedDPFrugal1U(0.5, PureDP(epsilon=1.0), keys=["/home", "/pay"], decimals=1, start=20.0)
+    >>> k.update_many(["/home", "/pay", "/else"] * 5_000, [20.5, 21.5, 3.0] * 5_000)
+    >>> table = k.release()
+    >>> table.column_names, table["key"].to_pylist(), k.items
+    (['key', 'quantile', 'value', 'alpha'], ['/home', '/pay'], 15000)
+    """
+
+    def __init__(
+        self,
+        quantile: float | Sequence[float],
+        guarantee: Guarantee,
+        *,
+        keys: Any = None,
+        discover_keys: ApproxDP | None = None,
+        max_keys: int = MOST_KEYS,
+        decimals: int = 0,
+        start: float | Sequence[float] = 0.0,
+        max_items_per_person: int = 1,
+        max_keys_per_person: int | None = None,
+        adaptive_steps: bool = True,
+        nan_policy: NanPolicy = "raise",
+        null_keys: NullKeys = "raise",
+        threads: int = 1,
+        coin_seed: int | None = None,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+    ) -> None:
+        self._guarantee = checked_guarantee(guarantee)
+        self._max_items_per_person = checked_max_items(max_items_per_person)
+        self._max_keys_per_person = checked_max_keys_per_person(max_keys_per_person)
+        self._nan_policy, self._null_keys = checked_nan_policy(nan_policy), checked_null_keys(null_keys)
+        self._threads = checked_threads(threads)
+        if not isinstance(adaptive_steps, bool):
+            raise ParameterTypeError(f"adaptive_steps must be True or False, not {type(adaptive_steps).__name__}.")
+        path = Path(quantiles_of(quantile), Grid(decimals), coins.key_from_seed(coin_seed))
+        bounds = self._max_items_per_person, self._max_keys_per_person
+        self._sensitivity = keyed_sensitivity(len(path.quantiles), *bounds)
+        guarantee.noise_scale(self._sensitivity)  # what cannot be calibrated is refused here, not at the release
+        super().__init__(Account.opened(None, None, guarantee, self._sensitivity, by=type(self).__name__))
+        if keys is not None and discover_keys is not None:
+            raise ParameterError(
+                "keys and discover_keys exclude each other: keys are declared, or they are discovered."
+            )
+        if keys is None and discover_keys is None:
+            raise ParameterError(
+                "Either keys or discover_keys must be given: which keys there are is data too. Declare them, or say "
+                "what discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."
+            )
+        self._discovery: KeyDiscovery | None = None
+        if discover_keys is not None:
+            self._discovery = KeyDiscovery(discover_keys, bounds[0] * (bounds[1] or 1))
+            if np.ndim(start):
+                raise ParameterError("start must be one number where keys are discovered.")
+        self._index = KeyIndex(keys, max_keys=max_keys, typed=discover_keys is not None)
+        self._kept: int | None = None  # while discovered keys may have to be taken back: how many stay
+        starts = starts_of(start, path.grid, max(1, self._index.size))
+        self._first_start = int(starts[0])  # of a key that is yet to come
+        self._state = KeyedState.at(starts, path, adaptive_steps)
+        self._contributions: Contributions | None = None
+        self._last: Any = None
+        super().__init__(
+            Account.opened(
+                *(ledger, dataset, guarantee if ledger is None else total_cost(guarantee, discover_keys)),
+                *(() if discover_keys else (self._sensitivity,)),
+                by=type(self).__name__,
+                # So many items are covered wherever they lie: all in one key, or each in a key of its own.
+                max_items_per_person=min(bounds[0], bounds[1] or bounds[0]),
+                exposure=None if discover_keys else keyed_exposure(guarantee, len(path.quantiles), *bounds),
+            )
+        )
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """The quantiles that are estimated, in the caller's order."""
+        return self._state.path.quantiles
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What covers the values of every release of every key together."""
+        return self._guarantee
+
+    @property
+    def discover_keys(self) -> ApproxDP | None:
+        """What discovering keys costs besides; None where they were declared."""
+        return None if self._discovery is None else self._discovery.cost
+
+    @property
+    def keys(self) -> Any:
+        """The keys that are public, as a pyarrow.Array: those declared, or those discovered so far."""
+        if self._discovery is None:
+            return self._index.keys
+        return self._index.keys.take(in_order_of_keys(self._index.keys, self._discovery.public))
+
+    @property
+    def items(self) -> int:
+        """How many rows have been taken in, omitted and dropped ones included."""
+        return self._state.items
+
+    @property
+    def set_aside(self) -> int:
+        """How many rows were more than their person may have. For the operator's eyes: no guarantee covers it."""
+        return 0 if self._contributions is None else self._contributions.set_aside
+
+    def update_many(self, keys: Any, values: Any, person: Any = None) -> None:
+        """Take in a batch of rows: all of it, or, where any of it is refused, nothing.
+
+        ``person`` says whose row each is: rows beyond the bounds per person are set aside at random. Without it the
+        bounds are the caller's promise.
+        """
+        with self._alone():
+            self._take_back()
+            before, self._kept = self.items, None if self._discovery is None else self._index.size
+            batch, values = Keys(self._index, keys, self._null_keys, self._threads), sized(values)
+            if batch.size != len(values):
+                lengths = f"there are {batch.size:,} keys and {len(values):,} values"
+                raise ItemError(f"keys and values must be of the same length; {lengths}.")
+            people = self._people(person)
+            if people is not None:
+                people.begin()
+            codes = np.empty(0, dtype=np.int32)
+            try:
+                if people is None:
+                    self._take(batch, values, batch.size)
+                else:
+                    codes = batch.next(batch.size)
+                    self._take(KnownCodes(people.taken(person, codes)), values, batch.size)
+            finally:
+                applied = self.items > before or not batch.size
+                self._take_back()
+                if people is not None:
+                    if applied:
+                        people.settle(codes)
+                        self._contributions = people
+                    else:
+                        people.undo()
+
+    def _people(self, person: Any) -> Contributions | None:
+        """Who has had how many rows, where rows come with a person."""
+        if (person is None) != (self._contributions is None) and self.items:
+            raise ItemError("person must be given with every batch, or with none.")
+        if person is None or self._contributions is not None:
+            return self._contributions
+        return Contributions(self._max_items_per_person, self._max_keys_per_person)
+
+    def _take(self, keys: Keys | KnownCodes, values: Any, rows: int) -> None:
+        """A batch of one piece is one call of compiled code on the state itself; all else walks on a copy of it."""
+        batch = pieces(keys, values, self._nan_policy)
+        if rows <= PIECE:
+            batch = iter(several := list(batch))
+            whole = len(several) == 1 and self._discovery is None
+            if whole and is_one_call(self.items + rows, self._threads):
+                self._state.walk(several[0].codes, several[0].values, threads=1)
+                return
+        state, discovery = self._state.copy(), None if self._discovery is None else self._discovery.twin()
+        for piece in batch:
+            if discovery is not None:
+                discovery.count(piece.codes)
+                if self._index.size > len(state.estimates):
+                    state = state.with_room(self._index.size, self._first_start)
+            state.walk(piece.codes, piece.values, self._threads)
+        if state.items != self.items + rows:
+            raise ItemError(UNEVEN)
+        # No interrupt can come between these stores.
+        self._state, self._discovery, self._kept = state, discovery, None
+
+    def _take_back(self) -> None:
+        """Forget the keys that a refused batch has added; again, where an interrupt cut that short."""
+        if self._kept is not None:
+            self._index.forget(self._kept)
+            self._kept = None
+
+    def release(self, progress: Progress | None = None) -> Any:
+        """A pyarrow.Table with a private value for every public key and quantile, and its α at β = 0.05.
+
+        The same table again where no row has come since the last release. ``progress`` is called with the number of
+        values that have their noise, and the number of all.
+        """
+        with self._alone():
+            if self._last is None or self._state.released_at < self.items:
+                table, state = self._fresh_release(progress)
+                # Re-anchor: no interrupt can come between these stores.
+                self._last, self._state = table, state
+            return self._last
+
+    def _fresh_release(self, progress: Progress | None) -> tuple[Any, KeyedState]:
+        """Theorem 10 rests on this: noise for every public key, whether or not it has had rows, then re-anchor."""
+        import pyarrow as pa
+
+        self._account.before_noise()
+        keys, public = self._index.keys, None
+        if self._discovery is not None:
+            self._discovery.settle(self._discovery.found())  # before anybody is told how many there are
+            public = in_order_of_keys(keys, self._discovery.public)
+            keys = keys.take(public) if public.size else pa.nulls(0)  # a type would say that some key is there
+        values, exponents, state = self._state.release(public, self._guarantee, self._sensitivity, progress)
+        alpha = self._guarantee.alpha(SHOWN_BETA, self._sensitivity, exact=True) / state.path.grid.scale
+        claim = KeyedClaim(
+            guarantee=self._guarantee,
+            discover_keys=self.discover_keys,
+            max_items_per_person=self._max_items_per_person,
+            max_keys_per_person=self._max_keys_per_person,
+            items=self.items,
+        )
+        return table_of(keys, self.quantiles, values, np.ldexp(alpha, exponents), claim.metadata()), state
+
+    def _contents(self) -> Contents:
+        from dpfrugal.estimators.keyed.state_record import contents_of
+
+        self._take_back()
+        return contents_of(self)
+
+    @classmethod
+    def _of_contents(cls, contents: Contents) -> Self:
+        from dpfrugal.estimators.keyed.state_record import estimator_of
+
+        estimator: Self = estimator_of(cls, contents)
+        return estimator
+
+    def _forget(self) -> None:
+        from dpfrugal.estimators.keyed.state_record import forgotten
+
+        if self._contributions is not None:
+            raise ReplayError(
+                "This checkpoint is stale, and counts rows per person: rows that were taken since are not in its "
+                "counts, so it cannot go on even without its items. Begin anew, or from a newer one."
+            )
+        self._state = forgotten(self._state)
+        if self._discovery is not None:
+            self._discovery.settle(np.empty(0, dtype=np.int64))
+
+    def __repr__(self) -> str:
+        shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)
+        return f"{type(self).__name__}({shown}, {self._guarantee}, keys={len(self.keys)}, items={self.items})"
+
+
+def starts_of(start: float | Sequence[float], grid: Grid, keys: int) -> NDArray[np.int64]:
+    """The grid points of the public starts: one for all keys, or one for each."""
+    if np.ndim(start) == 0:
+        return np.full(keys, grid.start(start), dtype=np.int64)  # type: ignore[arg-type]
+    points = np.array([grid.start(one) for one in start], dtype=np.int64)  # type: ignore[union-attr]
+    if points.size != keys:
+        raise ParameterError(f"start must be one number, or one for each of {keys:,} keys; there are {points.size:,}.")
+    return points
+
+
+def checked_threads(threads: int) -> int:
+    """``threads``, if it is a power of two."""
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer):
+        raise ParameterTypeError(f"threads must be an integer, not {type(threads).__name__}.")
+    if not 1 <= threads <= MOST_THREADS or threads & (threads - 1):
+        raise ParameterError(f"threads must be a power of two between 1 and {MOST_THREADS}; {threads} is not.")
+    return int(threads)

@@ -1,0 +1,131 @@
+"""Releases: what leaves the private side, with the claim that covers it.
+
+Everything in a release is public: its values carry noise, the rest never depended on an item's value.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from dpfrugal.errors import ParameterError
+from dpfrugal.estimators.grid import Grid
+from dpfrugal.privacy.guarantees import NEIGHBOURS, Guarantee, Sensitivity, probability
+
+SHOWN_BETA = 0.05
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """Private quantiles and their guarantee."""
+
+    values: tuple[float, ...]
+    quantiles: tuple[float, ...]
+    guarantee: Guarantee
+    items: int
+    max_items_per_person: int = 1
+
+    @property
+    def value(self) -> float:
+        """The private quantile, where only one was asked for."""
+        return self._only(self.values, "value", "values")
+
+    @property
+    def quantile(self) -> float:
+        """q, where only one was asked for."""
+        return self._only(self.quantiles, "quantile", "quantiles")
+
+    def _only(self, several: tuple[float, ...], singular: str, plural: str) -> float:
+        if len(several) != 1:
+            raise ParameterError(f"{singular} is for one quantile; this release has {len(several)}: use {plural}.")
+        return several[0]
+
+    @property
+    def unit(self) -> str:
+        """Whose change the guarantee hides."""
+        return "item" if self.max_items_per_person == 1 else f"person of ≤ {self.max_items_per_person} items"
+
+    def _claim(self) -> str:
+        return f"{self.guarantee} per {self.unit}, {self.items:,} items"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: one record per release; ``quantile`` and ``value`` are there where only one was asked for."""
+        single = {"quantile": self.quantile, "value": self.value} if len(self.values) == 1 else {}
+        return single | {
+            "quantiles": list(self.quantiles),
+            "values": list(self.values),
+            "items": self.items,
+            "guarantee": {type(self.guarantee).__name__: asdict(self.guarantee)},
+            "neighbours": NEIGHBOURS,
+            "unit": self.unit,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class WalkRelease(Release):
+    """Released by a walk on a grid; it knows how far its noise may have moved it."""
+
+    grid: Grid
+    sensitivity: Sensitivity
+
+    def alpha(self, beta: float, *, exact: bool = False) -> float:
+        """α for each value in the data's units: |noise| of this release reaches it with probability β, both tails.
+
+        It speaks of this release's noise only, not of how far the walk has come, nor of what earlier releases left
+        in it. The formula is that of continuous noise; ``exact=True`` gives the smallest whole number of grid steps
+        that the discrete noise reaches with probability at most β.
+        """
+        return self.guarantee.alpha(beta, self.sensitivity, exact=exact) / self.grid.scale
+
+    def __str__(self) -> str:
+        alpha = f"{self.alpha(SHOWN_BETA, exact=True):.2g}"
+        shown = ", ".join(
+            f"q={q:g}: {value:.{self.grid.decimals}f} ± {alpha}"
+            for q, value in zip(self.quantiles, self.values, strict=True)
+        )
+        return f"{shown} (noise, {1 - SHOWN_BETA:.0%}), {self._claim()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, with α."""
+        return super().to_dict() | {
+            "alpha": self.alpha(SHOWN_BETA),
+            "alpha_exact": self.alpha(SHOWN_BETA, exact=True),
+            "beta": SHOWN_BETA,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentRelease(Release):
+    """Released from noisy counts of segments; it knows an interval for each true quantile.
+
+    ``items`` are those of the segments it rests on. ``stable`` is False where segments disagree more than chance
+    would have it: the stream is sorted, or drifts.
+    """
+
+    stable: bool
+    bounds: Callable[[float], tuple[Interval, ...]] = field(repr=False, compare=False)
+
+    def intervals(self, confidence: float = 1 - SHOWN_BETA) -> tuple[Interval, ...]:
+        """For each quantile, an interval that holds the true one with about this probability: sampling and noise."""
+        return self.bounds(probability("confidence", confidence))
+
+    def interval(self, confidence: float = 1 - SHOWN_BETA) -> Interval | tuple[Interval, ...]:
+        """The interval where only one quantile was asked for; one for each, in order, where several were."""
+        intervals = self.intervals(confidence)
+        return intervals[0] if len(intervals) == 1 else intervals
+
+    def __str__(self) -> str:
+        shown = ", ".join(
+            f"q={q:g}: {value:.6g} in [{low:.6g}, {high:.6g}]"
+            for q, value, (low, high) in zip(self.quantiles, self.values, self.intervals(), strict=True)
+        )
+        doubt = "" if self.stable else ", NOT STABLE: segments disagree"
+        return f"{shown} ({1 - SHOWN_BETA:.0%}), {self._claim()}{doubt}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, with the intervals; an end that is not known is null."""
+        ends = [
+            [low if abs(low) < float("inf") else None, high if abs(high) < float("inf") else None]
+            for low, high in self.intervals()
+        ]
+        return super().to_dict() | {"intervals": ends, "confidence": 1 - SHOWN_BETA, "stable": self.stable}

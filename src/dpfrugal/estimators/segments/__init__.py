@@ -1,0 +1,1 @@
+"""``PrivateQuantile``: noisy counts of segments of a stream, in constant memory."""

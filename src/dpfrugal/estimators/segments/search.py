@@ -1,0 +1,169 @@
+"""One quantile's search: public edges out, a noisy CDF in. It never sees an item, nor a count without noise.
+
+*Locate* finds a bracket, *refine* makes it as accurate as the sample quantile, and where one number holds the
+quantile (*atom*) it is the answer, confirmed by every further segment. A search that is contradicted starts again
+from what is left. Worked number: at q = 0.5 and ε = 1, locating takes 300 to 800 items, and 2,000 to
+3,000 where the data lie 1e9 of their widths away from the start; at q = 0.99, about 16,000.
+"""
+
+import copy
+import math
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any
+
+from dpfrugal.estimators.segments.edge_placement import after
+from dpfrugal.estimators.segments.evidence import Agreement, Target
+from dpfrugal.estimators.segments.locate import HUGE, Locate
+from dpfrugal.estimators.segments.noisy_cdf import NoisyCdf
+from dpfrugal.estimators.segments.one_scan import Conclude
+from dpfrugal.estimators.segments.refine import Refine, settled_length
+from dpfrugal.storage.json_values import packed, unpacked
+
+
+@dataclass
+class Atom:
+    """One number holds the quantile: what lies below it is less than q, with it more."""
+
+    target: Target
+    estimate: float
+    weight: float = 0.0  # sums over segments of weights, and of weights times both shares minus q
+    below: float = 0.0
+    upto: float = 0.0
+
+    def edges(self) -> list[float]:
+        """Before and after the number."""
+        return [self.estimate, after(self.estimate)]
+
+    def length(self, total: float, noise_variance: float, bin_variance: float) -> float:
+        """As in refine."""
+        return settled_length(self.target, total, noise_variance)
+
+    def confirmed(self, cdf: NoisyCdf, kept: float) -> bool:
+        """Whether all segments together still agree, of which ``kept`` is remembered."""
+        i = cdf.index(self.estimate)
+        weight = 1 / max(cdf.error_at(i, self.target.q), cdf.error_at(i + 1, self.target.q)) ** 2
+        self.weight = kept * self.weight + weight
+        self.below = kept * self.below + weight * float(cdf.share[i] - self.target.q)
+        self.upto = kept * self.upto + weight * float(cdf.share[i + 1] - self.target.q)
+        slack = 4 * math.sqrt(self.weight)
+        return self.below <= slack and self.upto >= -slack
+
+
+STAGES: tuple[type[Locate | Refine | Atom | Conclude], ...] = (Locate, Refine, Atom, Conclude)
+
+
+@dataclass
+class Search:
+    """The search for one quantile."""
+
+    target: Target
+    start: float
+    half_life: float | None = None
+    agreement: Agreement = field(default_factory=Agreement)
+    travelled: tuple[float, float] = (math.inf, -math.inf)  # where the estimate has been while segments disagreed
+
+    def __post_init__(self) -> None:
+        self.stage: Locate | Refine | Atom | Conclude = Locate(self.target, self.start, self.start)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Search":
+        """A twin that learns on its own. Only what is changed in place is copied: it is done for every batch."""
+        twin = copy.copy(self)
+        twin.agreement, twin.stage = copy.copy(self.agreement), copy.copy(self.stage)
+        if isinstance(twin.stage, Conclude):
+            twin.stage = copy.deepcopy(twin.stage)
+        elif not isinstance(twin.stage, Atom):
+            twin.stage.evidence = copy.copy(twin.stage.evidence)
+        return twin
+
+    def to_state(self) -> dict[str, Any]:
+        """For a checkpoint: all that was learned."""
+        return {"search": packed(self), "kind": type(self.stage).__name__, "stage": packed(self.stage)}
+
+    @classmethod
+    def of_state(cls, state: Any) -> "Search":
+        """The search that ``to_state`` was taken of."""
+        search = unpacked(cls, state["search"])
+        search.stage = unpacked({kind.__name__: kind for kind in STAGES}[state["kind"]], state["stage"])
+        search.edges(), search.interval(0.95)  # what cannot go on is refused now
+        return search
+
+    def edges(self) -> list[float]:
+        """The edges wanted for the next segment."""
+        return [min(max(edge, -HUGE), HUGE) for edge in self.stage.edges() if math.isfinite(edge)]
+
+    def length(self, total: int, noise_variance: float, bin_variance: float) -> float:
+        """Items wanted in the next segment."""
+        remembered = total if self.half_life is None else min(total, 2 * self.half_life)
+        return self.stage.length(remembered, noise_variance, bin_variance)
+
+    def absorb(self, cdf: NoisyCdf) -> None:
+        """Learn from one segment."""
+        before = self.estimate
+        self._advance(cdf)
+        if not self.agreement.stable:
+            places = (before, self.estimate, *self.travelled)
+            self.travelled = min(places), max(places)
+
+    def _advance(self, cdf: NoisyCdf) -> None:
+        """Let the stage learn, and go to another one if it is time."""
+        stage = self.stage
+        kept = 1.0 if self.half_life is None else 0.5 ** (cdf.items / self.half_life)
+        if isinstance(stage, Atom):
+            if not stage.confirmed(cdf, kept):
+                self.agreement.contradicted()
+                self.stage = Locate(self.target, self.start, stage.estimate)
+            else:
+                self.agreement.note(0.0)
+            return
+        if isinstance(stage, Conclude):
+            stage.refine.evidence.fade(kept)
+            stage.absorb(cdf, self.agreement)
+            if stage.atom is not None:
+                self.agreement.explained()
+                self.stage = Atom(self.target, stage.atom)
+            else:
+                self.stage = Locate(self.target, self.start, self.estimate) if stage.lost else stage.refine
+            return
+        if kept < 1.0:
+            stage.evidence.fade(kept)
+        stage.absorb(cdf, self.agreement)
+        if stage.atom:
+            self.stage = Atom(self.target, stage.low if isinstance(stage, Locate) else stage.number)
+        elif isinstance(stage, Locate):
+            if stage.ready:
+                self.stage = Refine(self.target, stage.estimate, (stage.low, stage.high), stage.evidence)
+        elif stage.lost or stage.tied:
+            low, high = stage.window
+            reach = 8 * (high - low) if stage.lost else 0.0
+            bounds = max(low - reach, -HUGE), min(high + reach, HUGE)
+            self.stage = Locate(self.target, self.start, stage.estimate, *bounds, (low, high), mass=0.5)
+            self.stage.asked = cdf.items
+            if stage.tied:
+                self.stage.evidence.add(stage.estimate, 0.0, stage.evidence.weight)
+                self.stage.gathered_over = high - low
+
+    def expect(self, items: int, bins: int) -> None:
+        """Cut the window into so many bins for one long segment, if there is a window."""
+        stage = self.stage.refine if isinstance(self.stage, Conclude) else self.stage
+        if isinstance(stage, Refine):
+            self.stage = Conclude(stage, items, bins)
+
+    @property
+    def estimate(self) -> float:
+        """The quantile, as far as it is known."""
+        stage = self.stage.refine if isinstance(self.stage, Conclude) else self.stage
+        return stage.number if isinstance(stage, Refine) else stage.estimate
+
+    @property
+    def locating(self) -> bool:
+        """Whether the search still has no bracket to refine."""
+        return isinstance(self.stage, Locate)
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Bounds that hold the true quantile with probability ``confidence``."""
+        certainty = NormalDist().inv_cdf((1 + confidence) / 2) * self.agreement.widening
+        stage = self.stage.refine if isinstance(self.stage, Conclude) else self.stage
+        low, high = (self.estimate, self.estimate) if isinstance(stage, Atom) else stage.interval(certainty)
+        low, high = min(low, self.estimate), max(high, self.estimate)
+        return (low, high) if self.agreement.stable else (min(low, self.travelled[0]), max(high, self.travelled[1]))

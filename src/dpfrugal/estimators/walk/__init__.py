@@ -1,0 +1,1 @@
+"""The paper's walk: ``Frugal1U`` and ``DPFrugal1U``."""

@@ -1,0 +1,153 @@
+"""Tables: one column of numbers of a file, or some columns beside it, in batches of bounded size.
+
+Parquet, CSV, JSON Lines and Arrow IPC, read through pyarrow; a file's kind is told by its first bytes, then by
+its name. The text formats are in ``text_tables``.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from dpfrugal.errors import TableError
+from dpfrugal.inputs import text_files
+from dpfrugal.inputs.columns import Column, attempt, chosen, damaged
+
+Format = Literal["parquet", "csv", "ndjson", "arrow"]
+SUFFIXES: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".txt": "csv",
+    ".tsv": "csv",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".json": "ndjson",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".arrows": "arrow",
+}
+BATCH_ROWS = 1 << 17
+BUFFER_BYTES = 1 << 20
+# Strings that take fewer bytes than this in the file lie there dictionary-encoded, and are best left so.
+FEW_BYTES = 4
+Beside = tuple[str, ...]
+
+
+def open_column(
+    path: Path, column: str | None = None, file_format: Format | None = None, beside: Beside = ()
+) -> Column:
+    """The column of that name; it may be left out where the file has only one.
+
+    With ``beside`` the batches are record batches: the column, then those beside it.
+    """
+    if len({column, *beside}) < 1 + len(beside):
+        raise TableError(f"{path}: --column, --by and --person must name different columns.")
+    if not path.exists():
+        raise TableError(f"{path}: there is no such file.")
+    if not path.is_file():
+        raise TableError(f"{path}: this is no regular file; name one, or use - for numbers on standard input.")
+    size, head = attempt(lambda: (path.stat().st_size, head_of(path)), TableError(f"{path}: the file cannot be read."))
+    if not size:
+        raise TableError(f"{path}: the file is empty.")
+    readers: dict[Format, Callable[[Path, str | None, Beside], Column]] = {
+        "parquet": _parquet,
+        "csv": text_files.csv_column,
+        "ndjson": text_files.ndjson_column,
+        "arrow": _arrow,
+    }
+    return readers[file_format or _format_of(path, head)](path, column, beside)
+
+
+def head_of(path: Path) -> bytes:
+    """The first bytes of a file, which tell its kind."""
+    with path.open("rb") as file:
+        return file.read(8)
+
+
+def _format_of(path: Path, head: bytes) -> Format:
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        return "arrow"
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    if suffixes and suffixes[-1] in SUFFIXES:
+        return SUFFIXES[suffixes[-1]]
+    raise TableError(f"{path}: its kind cannot be told from its name; use --format parquet, csv, ndjson or arrow.")
+
+
+def _names(path: Path, schema: Any, kind: str) -> list[str]:
+    """The names of the columns; in a damaged file they may be no text."""
+    names: list[str] = attempt(lambda: schema.names, damaged(path, kind), (UnicodeDecodeError,))
+    return names
+
+
+def _numeric(path: Path, name: str, kind: pa.DataType) -> None:
+    value_kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    is_number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+    if not any(check(value_kind) for check in is_number):
+        raise TableError(f"{path}: column {name!r} is not numeric; it holds {kind}.")
+
+
+def _batches(records: Iterator[Any], pick: Callable[[Any], Any], failure: TableError) -> Iterator[tuple[Any, int]]:
+    """What is picked of every record batch."""
+    while (picked := attempt(lambda: next(map(pick, records), None), failure)) is not None:
+        yield picked, len(picked)
+
+
+def _parquet(path: Path, column: str | None, beside: Beside) -> Column:
+    import pyarrow.parquet as pq
+
+    # Reading ahead of the batches would hold whole row groups, and takes twice the time on a local disk; without a
+    # buffer each column of a row group would be held as a whole.
+    def opened(**options: Any) -> Any:
+        return pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES, **options)
+
+    file = attempt(opened, damaged(path, "Parquet"), (UnicodeDecodeError,))
+    names = _names(path, file.schema_arrow, "Parquet")
+    name, *others = [chosen(path, names, wanted) for wanted in (column, *beside)]
+    _numeric(path, name, file.schema_arrow.field(name).type)
+    if encoded := [other for other in others if _lies_encoded(file, other)]:
+        file = attempt(lambda: opened(read_dictionary=encoded), damaged(path, "Parquet"))
+    # Threads of its own would gain nothing: one column is most of the work.
+    records = file.iter_batches(batch_size=BATCH_ROWS, columns=[name, *others], use_threads=False)
+    batches = _batches(records, _picker([name, *others]), damaged(path, "Parquet"))
+    return Column(name, file.metadata.num_rows, "rows", batches)
+
+
+def _lies_encoded(file: Any, name: str) -> bool:
+    """Whether strings of a Parquet file lie there as few distinct ones and references to them."""
+    flat = [file.schema.column(i).path for i in range(len(file.schema))]
+    if file.schema_arrow.field(name).type not in (pa.string(), pa.large_string()) or not file.num_row_groups:
+        return False
+    chunk = file.metadata.row_group(0).column(flat.index(name))
+    return bool(chunk.has_dictionary_page and chunk.total_uncompressed_size < FEW_BYTES * chunk.num_values)
+
+
+def _picker(names: list[str]) -> Callable[[Any], Any]:
+    """What a batch is made of: the one column, or all that were asked for."""
+    return lambda record: record.column(names[0]) if len(names) == 1 else record.select(names)
+
+
+def _arrow(path: Path, column: str | None, beside: Beside) -> Column:
+    def opened() -> tuple[Any, int, Iterator[Any]]:
+        source = pa.memory_map(str(path))
+        try:
+            reader = pa.ipc.open_file(source)
+        except pa.ArrowInvalid:
+            source.seek(0)
+            reader = pa.ipc.open_stream(source)
+            return reader.schema, 0, iter(reader)
+        return reader.schema, reader.count_rows(), (reader.get_batch(i) for i in range(reader.num_record_batches))
+
+    def pick(record: Any) -> Any:
+        record.validate()
+        return _picker([name, *others])(record)
+
+    schema, total, records = attempt(opened, damaged(path, "Arrow IPC"))
+    names = _names(path, schema, "Arrow IPC")
+    name, *others = [chosen(path, names, wanted) for wanted in (column, *beside)]
+    _numeric(path, name, schema.field(name).type)
+    return Column(name, total, "rows", _batches(records, pick, damaged(path, "Arrow IPC")))

@@ -1,0 +1,285 @@
+"""Compiled look-up of keys: open-addressing tables of integers and of strings of bytes.
+
+A string's hash is its length and its bytes, seven at a time, as a polynomial over the integers modulo 2^61 - 1, taken
+at a secret point: two different strings of at most 7n bytes have the same hash for at most n + 1 of 2^61 points, so
+nobody who does not know the point can make keys collide. An integer's is SplitMix64's finaliser, keyed. A hash only
+finds a place: keys are equal if their bytes are, all of them.
+
+A table has two words per slot. Strings: the hash's upper half with the code + 1 (0: empty), then where the key's bytes
+begin and how many there are. Integers: the code + 1, then the integer. Look-ups go by in blocks, one stage for all
+rows of a block before the next, so that the processor waits for many cache lines at once.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+from numba import njit
+
+from dpfrugal.kernels.coins import MIX_1, MIX_2
+from dpfrugal.kernels.compiler import cached
+from dpfrugal.kernels.memory import PRIME, byte_at, fetch, half_at, product, word_at
+from dpfrugal.keys.arrays import LENGTH_BITS, LONGEST_KEY
+
+ROWS: Final = 128
+UNKNOWN: Final = -1
+INLINE: Final = 12  # a view of so many bytes holds them itself
+
+_MIX_1, _MIX_2, _PRIME = np.uint64(MIX_1), np.uint64(MIX_2), np.uint64(PRIME)
+_0, _1, _2, _3, _4, _7, _8, _16 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 7, 8, 16))
+_27, _30, _31, _32 = (np.uint64(n) for n in (27, 30, 31, 32))
+_SEVEN_BYTES, _LOWER = np.uint64(2**56 - 1), np.uint64(2**32 - 1)
+_LENGTH_BITS, _LENGTHS, _INLINE = np.uint64(LENGTH_BITS), np.uint64(LONGEST_KEY), np.uint64(INLINE)
+
+inlined = njit(nogil=True, forceinline=True)
+
+
+@inlined
+def mixed(word: Any) -> Any:
+    """``coins.mix64``."""
+    word = (word ^ (word >> _30)) * _MIX_1
+    word = (word ^ (word >> _27)) * _MIX_2
+    return word ^ (word >> _31)
+
+
+@inlined
+def last_bytes(address: Any, left: Any, length: Any) -> Any:
+    """The last one to seven bytes of a string, of which ``left`` are left; never a byte beside it is read."""
+    end = address + left
+    if length >= _8:
+        return word_at(end - _8) >> (_8 * (_8 - left))
+    if left >= _4:
+        return half_at(address) | (half_at(end - _4) << (_8 * (left - _4)))
+    half = left >> _1
+    return byte_at(address) | (byte_at(address + half) << (_8 * half)) | (byte_at(end - _1) << (_8 * (left - _1)))
+
+
+@inlined
+def string_hash(address: Any, length: Any, point: Any, seal: Any) -> Any:
+    """The polynomial at the secret point, then a bijection that spreads it over all 64 bits."""
+    total, left = length, length
+    while left >= _8:
+        total = product(total, point) + (word_at(address) & _SEVEN_BYTES)
+        total = total - _PRIME if total >= _PRIME else total
+        address, left = address + _7, left - _7
+    if left > _0:
+        total = product(total, point) + last_bytes(address, left, length)
+        total = total - _PRIME if total >= _PRIME else total
+    return mixed(total ^ seal)
+
+
+@inlined
+def same_bytes(one: Any, other: Any, length: Any) -> Any:
+    """Whether two strings of one length are equal."""
+    if length < _8:
+        return length == _0 or last_bytes(one, length, length) == last_bytes(other, length, length)
+    last = length - _8
+    place = _0
+    while place < last:
+        if word_at(one + place) != word_at(other + place):
+            return False
+        place += _8
+    return word_at(one + last) == word_at(other + last)
+
+
+@inlined
+def located(i: Any, offsets: Any, views: Any, buffers: Any) -> Any:
+    """Where row i's bytes begin, and how many they are: by Arrow's offsets, or by its views."""
+    if views is None:
+        first = np.uint64(offsets[i])
+        return buffers[0] + first, np.uint64(offsets[i + 1]) - first
+    length = views[i, 0] & _LOWER
+    if length <= _INLINE:
+        return np.uint64(views.ctypes.data) + _16 * np.uint64(i) + _4, length
+    return buffers[views[i, 1] & _LOWER] + (views[i, 1] >> _32), length
+
+
+@cached
+def find_strings(
+    offsets: Any, views: Any, buffers: Any, table: Any, arena: Any, point: Any, seal: Any, codes: Any
+) -> Any:
+    """The code of every row's string, or ``UNKNOWN``."""
+    size, mask = codes.shape[0], np.uint64(table.shape[0] - 1)
+    slots, keys = np.uint64(table.ctypes.data), np.uint64(arena.ctypes.data)
+    places, lengths = np.empty(ROWS, np.uint64), np.empty(ROWS, np.uint64)
+    hashes, found = np.empty(ROWS, np.uint64), np.empty(ROWS, np.uint64)
+    for first in range(0, size, ROWS):
+        rows = min(ROWS, size - first)
+        for r in range(rows):
+            address, length = located(first + r, offsets, views, buffers)
+            value = string_hash(address, length, point, seal)
+            fetch(slots + _16 * (value & mask))
+            places[r], lengths[r], hashes[r] = address, length, value
+        for r in range(rows):
+            slot = hashes[r] & mask
+            while True:
+                mark = table[slot, 0]
+                if mark == _0:
+                    break
+                if (mark ^ hashes[r]) >> _32 == _0 and (table[slot, 1] & _LENGTHS) == lengths[r]:
+                    place = keys + (table[slot, 1] >> _LENGTH_BITS)
+                    fetch(place)
+                    fetch(place + lengths[r] - _1)  # a key may lie across two cache lines
+                    break
+                slot = (slot + _1) & mask
+            found[r] = slot
+        for r in range(rows):
+            slot = found[r]
+            code = np.int32(UNKNOWN)
+            while True:
+                mark = table[slot, 0]
+                if mark == _0:
+                    break
+                likely = (mark ^ hashes[r]) >> _32 == _0 and (table[slot, 1] & _LENGTHS) == lengths[r]
+                if likely and same_bytes(keys + (table[slot, 1] >> _LENGTH_BITS), places[r], lengths[r]):
+                    code = np.int32((mark & _LOWER) - _1)
+                    break
+                slot = (slot + _1) & mask
+            codes[first + r] = code
+
+
+@cached
+def add_strings(
+    offsets: Any, views: Any, buffers: Any, table: Any, arena: Any, point: Any, seal: Any, codes: Any, first: Any,
+    size: Any, used: Any, ends: Any,
+) -> Any:  # fmt: skip
+    """Give every unknown row from ``first`` on a code of its own, one per string; stop where there is no room.
+
+    Returns the row to go on with, how many keys there are, and how many bytes of the arena they take. A string longer
+    than ``LONGEST_KEY`` stays unknown.
+    """
+    mask = np.uint64(table.shape[0] - 1)
+    keys = np.uint64(arena.ctypes.data)
+    for i in range(first, codes.shape[0]):
+        if codes[i] != UNKNOWN:
+            continue
+        address, length = located(i, offsets, views, buffers)
+        if length > _LENGTHS:
+            continue
+        value = string_hash(address, length, point, seal)
+        slot = value & mask
+        while table[slot, 0] != _0:
+            likely = (table[slot, 0] ^ value) >> _32 == _0 and (table[slot, 1] & _LENGTHS) == length
+            if likely and same_bytes(keys + (table[slot, 1] >> _LENGTH_BITS), address, length):
+                codes[i] = np.int32((table[slot, 0] & _LOWER) - _1)
+                break
+            slot = (slot + _1) & mask
+        if codes[i] != UNKNOWN:
+            continue
+        if 2 * (size + 1) > table.shape[0] or size + 1 >= ends.shape[0] or used + np.int64(length) > arena.shape[0]:
+            return i, size, used
+        for k in range(length):
+            arena[used + np.int64(k)] = np.uint8(byte_at(address + np.uint64(k)))
+        table[slot, 0] = (value >> _32 << _32) | np.uint64(size + 1)
+        table[slot, 1] = (np.uint64(used) << _LENGTH_BITS) | length
+        codes[i] = np.int32(size)
+        size += 1
+        used += np.int64(length)
+        ends[size] = used
+    return codes.shape[0], size, used
+
+
+@cached
+def place_strings(table: Any, arena: Any, ends: Any, size: Any, point: Any, seal: Any) -> Any:
+    """Fill an empty table with the keys of the arena, which differ from each other."""
+    mask, keys = np.uint64(table.shape[0] - 1), np.uint64(arena.ctypes.data)
+    for code in range(size):
+        start, length = np.uint64(ends[code]), np.uint64(ends[code + 1] - ends[code])
+        value = string_hash(keys + start, length, point, seal)
+        slot = value & mask
+        while table[slot, 0] != _0:
+            slot = (slot + _1) & mask
+        table[slot, 0] = (value >> _32 << _32) | np.uint64(code + 1)
+        table[slot, 1] = (start << _LENGTH_BITS) | length
+
+
+@cached
+def find_integers(keys: Any, table: Any, seal: Any, codes: Any) -> Any:
+    """The code of every integer, or ``UNKNOWN``."""
+    size, mask, slots = codes.shape[0], np.uint64(table.shape[0] - 1), np.uint64(table.ctypes.data)
+    homes = np.empty(ROWS, np.uint64)
+    for first in range(0, size, ROWS):
+        rows = min(ROWS, size - first)
+        for r in range(rows):
+            home = mixed(np.uint64(keys[first + r]) ^ seal) & mask
+            fetch(slots + _16 * home)
+            homes[r] = home
+        for r in range(rows):
+            slot, key = homes[r], np.int64(keys[first + r])
+            while table[slot, 0] != 0 and table[slot, 1] != key:
+                slot = (slot + _1) & mask
+            codes[first + r] = np.int32(table[slot, 0] - 1)
+
+
+@cached
+def add_integers(keys: Any, table: Any, seal: Any, codes: Any, first: Any, size: Any, values: Any) -> Any:
+    """Give every unknown integer a code of its own; stop where there is no room. Returns the row and the size."""
+    mask = np.uint64(table.shape[0] - 1)
+    for i in range(first, codes.shape[0]):
+        if codes[i] != UNKNOWN:
+            continue
+        key = np.int64(keys[i])
+        slot = mixed(np.uint64(key) ^ seal) & mask
+        while table[slot, 0] != 0 and table[slot, 1] != key:
+            slot = (slot + _1) & mask
+        if table[slot, 0] == 0:
+            if 2 * (size + 1) > table.shape[0] or size >= values.shape[0]:
+                return i, size
+            table[slot, 0], table[slot, 1] = size + 1, key
+            values[size] = key
+            size += 1
+        codes[i] = np.int32(table[slot, 0] - 1)
+    return codes.shape[0], size
+
+
+@cached
+def look_up(keys: Any, lowest: Any, direct: Any, codes: Any) -> Any:
+    """The code of every integer of a dense range, by its distance from the lowest."""
+    span = np.uint64(direct.shape[0])
+    for i in range(codes.shape[0]):
+        distance = np.uint64(np.int64(keys[i])) - np.uint64(np.int64(lowest))
+        codes[i] = direct[distance] if distance < span else np.int32(UNKNOWN)
+
+
+@cached
+def count_codes(codes: Any, counts: Any) -> Any:
+    """Add one to the count of every code that is not negative."""
+    for i in range(codes.shape[0]):
+        if codes[i] >= 0:
+            counts[codes[i]] += 1
+
+
+@inlined
+def place_of(keys: Any, person: Any, code: Any) -> Any:
+    """Where a person's tally of this key is, or would be; beyond the last place where there is no room."""
+    place, most_keys = 0, keys.shape[1]
+    while place < most_keys and keys[person, place] >= 0 and keys[person, place] != code:
+        place += 1
+    return place
+
+
+@cached
+def take_rows(order: Any, who: Any, codes: Any, tallies: Any, keys: Any, most_items: Any, kept: Any) -> Any:
+    """Keep rows, in this order, while their person has room for the key, if keys are limited, and for another row."""
+    for k in range(order.shape[0]):
+        i = order[k]
+        person, code = who[i], codes[i]
+        if code < 0:
+            continue
+        place = place_of(keys, person, code)
+        if place < tallies.shape[1] and tallies[person, place] < most_items:
+            if place < keys.shape[1]:
+                keys[person, place] = code
+            tallies[person, place] += 1
+            kept[i] = code
+
+
+@cached
+def return_rows(who: Any, kept: Any, tallies: Any, keys: Any) -> Any:
+    """Take back what ``take_rows`` wrote down; the keys that are left without rows are the last ones of a person."""
+    for i in range(who.shape[0]):
+        if kept[i] >= 0:
+            tallies[who[i], place_of(keys, who[i], kept[i])] -= 1
+    for i in range(who.shape[0]):
+        for place in range(keys.shape[1]):
+            if tallies[who[i], place] == 0:
+                keys[who[i], place] = -1

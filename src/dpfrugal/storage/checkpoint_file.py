@@ -1,0 +1,191 @@
+"""The file of a checkpoint: raw private state, written whole or not at all, and read back exactly or not at all.
+
+    dpfrugal checkpoint 2: RAW PRIVATE STATE, not for publication⏎
+    length of the header, 8 bytes, little-endian
+    the header, JSON: class, parameters, state, account, notes, and the name, type and shape of each array
+    the arrays, one after the other, little-endian
+    SHA-256 of all that is above, 32 bytes
+
+Whoever can read it needs no release: it is created with mode 0600, and a reader is warned where others may read it.
+"""
+
+import glob
+import hashlib
+import json
+import math
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal.errors import CheckpointError, CheckpointWarning, DPFrugalError
+from dpfrugal.storage.json_values import integer_of, list_of
+from dpfrugal.version import __version__
+
+VERSION: Final = 2
+TITLE: Final = b"dpfrugal checkpoint %d: RAW PRIVATE STATE, not for publication\n"
+DTYPES: Final = ("|b1", "|u1", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
+SEAL: Final = 32
+LARGEST: Final = 1 << 34
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a checkpoint holds; all but ``arrays`` is plain JSON."""
+
+    kind: str
+    parameters: dict[str, Any]
+    state: dict[str, Any]
+    account: dict[str, Any] | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+
+def write(path: str | os.PathLike[str], contents: Contents) -> None:
+    """Replace the file at ``path``: a crash leaves the old one or the new one, and the new one is on disk on return."""
+    target = Path(path)
+    if target.is_dir():
+        raise CheckpointError(f"{target} is a directory; a checkpoint is a file.")
+    unfinished = target.with_name(f".{target.name}.{os.urandom(4).hex()}.{os.getpid()}.unfinished")
+    try:
+        _clear_unfinished(target)
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                for part in _encoded(contents):
+                    file.write(part)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(unfinished, target)
+        except BaseException:
+            with suppress(OSError):
+                unfinished.unlink()
+            raise
+        directory = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise CheckpointError(f"The checkpoint {target} could not be written: {error.strerror}.") from None
+
+
+def read(path: str | os.PathLike[str], kind: str) -> Contents:
+    """The contents of a checkpoint of that class, every byte of it checked."""
+    source = Path(path)
+    if source.is_dir():
+        raise CheckpointError(f"{source} is a directory; a checkpoint is a file.")
+    try:
+        with source.open("rb") as file:
+            status = os.fstat(file.fileno())
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise CheckpointError(f"The checkpoint {source} could not be read: {error.strerror}.") from None
+    if status.st_mode & 0o077:
+        warnings.warn(
+            f"The checkpoint {source} is raw private state, and others than its owner may read it: chmod 600.",
+            CheckpointWarning,
+            stacklevel=3,
+        )
+    title = re.match(rb"dpfrugal checkpoint (\d{1,9}): [^\n]{0,80}\n", data)
+    if title is None:
+        raise CheckpointError(f"{source} is not a checkpoint.")
+    if int(title[1]) != VERSION:
+        raise CheckpointError(
+            f"{source} is a checkpoint of version {int(title[1])}; this dpfrugal reads version {VERSION}. "
+            "Use the dpfrugal that wrote it."
+        )
+    if len(data) > LARGEST or hashlib.sha256(data[:-SEAL]).digest() != data[-SEAL:]:
+        raise CheckpointError(f"{source} is damaged or cut off: its checksum is wrong. Nothing was restored.")
+    contents = restored(source, lambda: _decoded(memoryview(data)[title.end() : -SEAL]))
+    if contents.kind != kind:
+        raise CheckpointError(f"{source} is a checkpoint of {contents.kind}, not of {kind}.")
+    return contents
+
+
+def restored(source: str | os.PathLike[str], work: Callable[[], T]) -> T:
+    """What ``work`` makes of a checkpoint; whatever it trips over, the checkpoint is to blame."""
+    try:
+        return work()
+    except (DPFrugalError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError, AttributeError):
+        raise CheckpointError(f"{Path(source)} holds no state that could be restored.") from None
+
+
+def _encoded(contents: Contents) -> Iterator[bytes]:
+    arrays, described = [], []
+    for name, array in contents.arrays.items():
+        plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        if plain.dtype.str not in DTYPES:
+            raise CheckpointError(f"An array of {plain.dtype} cannot be saved.")
+        arrays.append(plain.tobytes())
+        described.append({"name": name, "dtype": plain.dtype.str, "shape": list(array.shape)})
+    header = json.dumps(
+        {
+            "class": contents.kind,
+            "dpfrugal": __version__,
+            "parameters": contents.parameters,
+            "state": contents.state,
+            "account": contents.account,
+            "notes": contents.notes,
+            "arrays": described,
+        },
+        allow_nan=False,
+    ).encode()
+    seal = hashlib.sha256()
+    for part in (TITLE % VERSION, len(header).to_bytes(8, "little"), header, *arrays):
+        seal.update(part)
+        yield part
+    yield seal.digest()
+
+
+def _decoded(body: memoryview) -> Contents:
+    length = int.from_bytes(body[:8], "little")
+    if length > len(body) - 8:
+        raise ValueError("the header is cut off")
+    header = json.loads(bytes(body[8 : 8 + length]), object_pairs_hook=_no_name_twice, parse_constant=_refused)
+    arrays: dict[str, NDArray[Any]] = {}
+    first = 8 + length
+    for described in list_of(header["arrays"]):
+        shape = [integer_of(size, 0, LARGEST) for size in list_of(described["shape"])]
+        name, dtype = described["name"], described["dtype"]
+        if dtype not in DTYPES or not isinstance(name, str) or name in arrays:
+            raise ValueError("no such array")
+        last = first + math.prod(shape) * np.dtype(dtype).itemsize
+        arrays[name] = np.frombuffer(body[first:last], dtype=dtype).reshape(shape).copy()
+        first = last
+    if first != len(body) or not isinstance(header["class"], str):
+        raise ValueError("something is left over")
+    return Contents(header["class"], header["parameters"], header["state"], header["account"], header["notes"], arrays)
+
+
+def _no_name_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a name occurs twice")
+    return dict(pairs)
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no number here")
+
+
+def _clear_unfinished(target: Path) -> None:
+    """Remove what processes that were killed while writing have left: it is raw state, too."""
+    for leftover in target.parent.glob(f".{glob.escape(target.name)}.*.unfinished"):
+        writer = leftover.name.removesuffix(".unfinished").rpartition(".")[2]
+        try:
+            os.kill(int(writer), 0)
+            alive = True
+        except (ValueError, OverflowError, PermissionError):
+            alive = True
+        except ProcessLookupError:
+            alive = False
+        if not alive:
+            leftover.unlink(missing_ok=True)
