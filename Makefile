@@ -53,11 +53,11 @@ spark: $(READY)
 
 # Two real executor processes; minutes rather than seconds.
 test-cluster: $(READY)
-	$(BIN)/python -m pytest -q tests/test_cluster.py -m cluster
+	$(BIN)/python -m pytest -q tests/system/test_cluster.py -m cluster
 
 # The kernels again as plain Python, which reports what compiled code would silently wrap or read out of bounds.
 nojit: $(READY)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/test_kernels.py tests/test_keyed_kernel.py tests/test_key_index.py tests/test_scattered.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/kernels tests/keys/test_index.py tests/engines/spark/unordered_walk
 
 # Peers are installed one by one: one that cannot be is reported in the table, and does not stop the others.
 $(PEERS): $(READY) benchmarks/constraints.txt benchmarks/install_peers.py

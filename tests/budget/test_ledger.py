@@ -1,0 +1,413 @@
+"""The ledger: what is spent stays spent, whoever spends, whenever it crashes, and whatever lies on the disk."""
+
+import json
+import multiprocessing
+import os
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dpfrugal as dpf
+from dpfrugal.budget import ledger_rows
+from dpfrugal.budget.ledger_file import LedgerFile
+from dpfrugal.cli import app
+from dpfrugal.privacy import noise
+from tests.support.command_line import refused, run
+
+ONE = dpf.PureDP(epsilon=1.0)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "budget.db"
+
+
+@pytest.fixture
+def ledger(path: Path) -> dpf.Ledger:
+    return dpf.Ledger(path, total=dpf.PureDP(epsilon=3.0))
+
+
+def test_what_is_spent_is_there_tomorrow(path: Path, ledger: dpf.Ledger) -> None:
+    ledger.spend("clicks", ONE, by="the March report")
+    again = dpf.Ledger(path)
+    assert again.left("clicks") == dpf.PureDP(epsilon=2.0)
+    (spend,) = again.dataset("clicks").spends
+    assert (spend.by, spend.guarantee, spend.rule, spend.generation) == ("the March report", ONE, "sum", 0)
+    assert again.total_spent("clicks", delta=1e-6).epsilon == pytest.approx(1.0, abs=1e-4)
+
+
+def test_beyond_the_total_nothing_is_spent_and_what_is_left_is_said(ledger: dpf.Ledger) -> None:
+    ledger.spend("clicks", dpf.PureDP(epsilon=2.5))
+    with pytest.raises(dpf.BudgetExceeded, match=r"ε=0\.5 is left; ε=1 was asked for") as refusal:
+        ledger.spend("clicks", ONE)
+    assert refusal.value.left == dpf.PureDP(epsilon=0.5)
+    assert len(ledger.dataset("clicks").spends) == 1
+    ledger.spend("clicks", dpf.PureDP(epsilon=0.5))
+    assert ledger.left("clicks") is None
+    assert ledger.dataset("clicks").share == 1.0
+    ledger.spend("sensors", ONE)  # another dataset has its own total
+
+
+@pytest.mark.parametrize("guarantee", [ONE, dpf.ZCDP(rho=0.1), dpf.ApproxDP(epsilon=1.0, delta=1e-7)])
+@pytest.mark.parametrize("kind", [dpf.DPFrugal1U, dpf.PrivateQuantile])
+def test_an_estimator_spends_once_for_all_its_releases(path: Path, kind: Any, guarantee: dpf.Guarantee) -> None:
+    ledger = dpf.Ledger(path, total=dpf.ApproxDP(epsilon=9.0, delta=1e-5))
+    estimator = kind(0.5, guarantee, ledger=ledger, dataset="clicks")
+    estimator.update_many(np.arange(100.0))
+    assert ledger.datasets() == ()  # nothing until noise is taken
+    for _ in range(3):
+        estimator.update_many(np.arange(1000.0))
+        estimator.release()
+    (spend,) = ledger.dataset("clicks").spends
+    assert (spend.guarantee, spend.by) == (guarantee, kind.__name__)
+    assert spend.generation == 3 if kind is dpf.DPFrugal1U else spend.generation > 0
+    assert (spend.rho is not None) == isinstance(guarantee, dpf.ApproxDP)
+
+
+@pytest.mark.parametrize("kind", [dpf.DPFrugal1U, dpf.PrivateQuantile])
+def test_the_spend_is_on_disk_before_noise_is_taken(path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise that is never taken, as in a crash, leaves the budget spent; the batch is as if it had not come."""
+    ledger = dpf.Ledger(path, total=ONE)
+    estimator = kind(0.5, ONE, ledger=ledger, dataset="clicks")
+    seen = []
+
+    def crash(*_: object) -> list[int]:
+        seen.append(dpf.Ledger(path).dataset("clicks").spends[0].generation)
+        raise OSError("no noise")
+
+    def items_and_release() -> Any:
+        estimator.update_many(np.arange(5000.0))
+        return estimator.release()
+
+    monkeypatch.setattr(noise, "drawn", crash)
+    monkeypatch.setattr(noise, "measurement", crash)
+    with pytest.raises(OSError, match="no noise"):
+        items_and_release()
+    monkeypatch.undo()
+    assert seen == [1]
+    assert ledger.left("clicks") is None
+    assert items_and_release().items > 0  # the same estimator may go on: it is the one that has spent
+    assert len(ledger.dataset("clicks").spends) == 1
+    with pytest.raises(dpf.BudgetExceeded):
+        kind(0.5, ONE, ledger=ledger, dataset="clicks")
+
+
+def test_a_refused_spend_changes_nothing_in_the_estimator(ledger: dpf.Ledger) -> None:
+    first, second = (dpf.PrivateQuantile(0.5, dpf.PureDP(epsilon=2.0), ledger=ledger, dataset="c") for _ in range(2))
+    second.update_many(np.arange(100.0))
+    first.update_many(np.arange(5000.0))
+    before = second._counts.tolist()
+    with pytest.raises(dpf.BudgetExceeded):
+        second.update_many(np.arange(5000.0))
+    assert (second.items, second._counts.tolist()) == (100, before)
+
+
+def test_weaker_protection_than_promised_is_refused(path: Path) -> None:
+    ledger = dpf.Ledger(path, total=ONE, max_items_per_person=10)
+    ledger.open("people", ONE, max_items_per_person=10)
+    with pytest.raises(dpf.ParameterError, match="protects less"):
+        dpf.PrivateQuantile(0.5, ONE, ledger=ledger, dataset="people")
+    dpf.PrivateQuantile(0.5, ONE, ledger=ledger, dataset="people", max_items_per_person=20)
+
+
+def test_totals_change_only_aloud_and_never_below_what_is_spent(path: Path, ledger: dpf.Ledger) -> None:
+    ledger.spend("clicks", dpf.PureDP(epsilon=2.0))
+    others: list[Any] = [{"total": dpf.PureDP(epsilon=4.0)}, {"max_items_per_person": 2}, {"adaptive": True}]
+    for other in others:
+        with pytest.raises(dpf.LedgerError, match="change_total"):
+            dpf.Ledger(path, **({"total": dpf.PureDP(epsilon=3.0)} | other)).spend("clicks", ONE)
+    with pytest.raises(dpf.LedgerError, match="another promise"):
+        ledger.open("clicks", dpf.PureDP(epsilon=4.0))
+    with pytest.raises(dpf.LedgerError, match="smaller than what is spent"):
+        ledger.change_total("clicks", dpf.PureDP(epsilon=1.9))
+    assert ledger.change_total("clicks", dpf.PureDP(epsilon=2.0)).left is None
+    assert dpf.Ledger(path).dataset("clicks").total == dpf.PureDP(epsilon=2.0)
+
+
+def test_a_dataset_never_opened_is_a_sentence(path: Path, ledger: dpf.Ledger) -> None:
+    with pytest.raises(dpf.LedgerError, match="never opened"):
+        dpf.Ledger(path).spend("clicks", ONE)
+    with pytest.raises(dpf.LedgerError, match="never opened"):
+        ledger.left("clicks")
+    for name in ("", " a", "a\n", "x" * 201):
+        with pytest.raises(dpf.ParameterError, match="dataset"):
+            ledger.spend(name, ONE)
+    with pytest.raises(dpf.ParameterTypeError):
+        ledger.spend(3, ONE)  # type: ignore[arg-type]
+
+
+def test_parameters_belong_together(ledger: dpf.Ledger) -> None:
+    with pytest.raises(dpf.ParameterError, match="ledger="):
+        dpf.DPFrugal1U(0.5, ONE, dataset="clicks")
+    with pytest.raises(dpf.ParameterError, match="dataset="):
+        dpf.PrivateQuantile(0.5, ONE, ledger=ledger)
+    with pytest.raises(dpf.ParameterTypeError, match="Ledger"):
+        dpf.DPFrugal1U(0.5, ONE, ledger="budget.db", dataset="clicks")  # type: ignore[arg-type]
+
+
+def test_a_clock_that_goes_back_leaves_times_in_order(ledger: dpf.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([2e9, 1e9, 3e9, 5e8] * 10)
+    monkeypatch.setattr("dpfrugal.budget.ledger_rows.clock", lambda: next(clock))
+    for _ in range(8):
+        ledger.spend("clicks", dpf.PureDP(epsilon=0.1))
+    times = [spend.when for spend in ledger.dataset("clicks").spends]
+    assert times == sorted(times)
+    assert len(set(times)) < len(times)  # the clock did go back
+
+
+def spend_often(path: str, times: int, results: Any) -> None:
+    ledger, done = dpf.Ledger(path, total=dpf.PureDP(epsilon=3.0)), 0
+    for _ in range(times):
+        try:
+            ledger.spend("clicks", dpf.PureDP(epsilon=0.1), by=f"process {os.getpid()}")
+            done += 1
+        except dpf.BudgetExceeded:
+            pass
+    results.put(done)
+
+
+def test_eight_processes_spend_at_once(path: Path) -> None:
+    """The file is made, opened and spent from by all of them; thirty spends fit, and thirty are made."""
+    context = multiprocessing.get_context("spawn")
+    results: Any = context.Queue()
+    processes = [context.Process(target=spend_often, args=(str(path), 6, results)) for _ in range(8)]
+    for process in processes:
+        process.start()
+    done = [results.get(timeout=240) for _ in processes]
+    for process in processes:
+        process.join(timeout=60)
+        assert process.exitcode == 0
+    assert sum(done) == 30
+    ledger = dpf.Ledger(path)
+    assert ledger.left("clicks") is None
+    assert len(ledger.dataset("clicks").spends) == 30
+
+
+def test_threads_spend_at_once(ledger: dpf.Ledger) -> None:
+    refusals = []
+
+    def work() -> None:
+        for _ in range(5):
+            try:
+                ledger.spend("clicks", dpf.PureDP(epsilon=0.2))
+            except dpf.BudgetExceeded as refusal:
+                refusals.append(refusal)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ledger.dataset("clicks").spends) == 15
+    assert len(refusals) == 5
+
+
+def test_files_that_are_no_ledger(tmp_path: Path) -> None:
+    total = dpf.PureDP(epsilon=1.0)
+    with pytest.raises(dpf.LedgerError, match="directory"):
+        dpf.Ledger(tmp_path, total=total)
+    with pytest.raises(dpf.LedgerError, match="does not exist"):
+        dpf.Ledger(tmp_path / "none.db")
+    with pytest.raises(dpf.LedgerError, match="not a directory"):
+        dpf.Ledger(tmp_path / "none" / "b.db", total=total)
+    text = tmp_path / "notes.txt"
+    text.write_text("these are notes, and no ledger\n" * 100)
+    with pytest.raises(dpf.LedgerError, match="not an SQLite file"):
+        dpf.Ledger(text, total=total)
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE people (name TEXT)")
+    before = other.read_bytes()
+    with pytest.raises(dpf.LedgerError, match="something else"):
+        dpf.Ledger(other, total=total)
+    assert other.read_bytes() == before
+    with pytest.raises(dpf.LedgerError, match="not a ledger"):
+        dpf.Ledger(other)
+    with sqlite3.connect(other) as connection:
+        connection.execute("PRAGMA application_id = 1")
+    with pytest.raises(dpf.LedgerError, match="something else"):
+        dpf.Ledger(other, total=total)
+
+
+def test_another_version_is_refused(path: Path, ledger: dpf.Ledger) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    with pytest.raises(dpf.LedgerError, match="version 1"):
+        dpf.Ledger(path)
+    with pytest.raises(dpf.LedgerError, match="version 1"):
+        ledger.spend("clicks", ONE)
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        "UPDATE spends SET record = replace(record, '0.25', '0.01') WHERE id = 1",
+        "DELETE FROM spends WHERE id = 2",
+        "DELETE FROM spends WHERE id = 1",
+        "UPDATE datasets SET record = replace(record, '3.0', '9.0')",
+        "UPDATE datasets SET spends = 1",
+        "UPDATE generations SET generation = 7",
+        "DELETE FROM generations",
+        "DELETE FROM datasets",
+        "INSERT INTO spends SELECT 9, dataset, 'x', record, seal FROM spends WHERE id = 1",
+        "UPDATE ledger SET name = 'x'",
+        "DROP TABLE spends",
+    ],
+)
+def test_what_was_not_written_by_a_ledger_is_refused(path: Path, ledger: dpf.Ledger, tamper: str) -> None:
+    for _ in range(2):
+        ledger.spend("clicks", dpf.PureDP(epsilon=0.25))
+    with sqlite3.connect(path) as connection:
+        connection.execute(tamper)
+    connection.close()
+    with pytest.raises(dpf.LedgerError, match="damaged"):
+        dpf.Ledger(path)
+
+
+def test_flipped_bytes_are_an_error_or_change_nothing(path: Path, ledger: dpf.Ledger, tmp_path: Path) -> None:
+    """Every 29th byte here; the long run flips all of them."""
+    ledger.spend("clicks", dpf.PureDP(epsilon=0.25), by="the March report")
+    truth = dpf.Ledger(path).datasets()
+    whole = path.read_bytes()
+    assert not Path(f"{path}-wal").exists()
+    refusals = 0
+    copy = tmp_path / "copy.db"
+    for place in range(0, len(whole), 29):
+        copy.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        for leftover in ("-wal", "-shm"):
+            Path(f"{copy}{leftover}").unlink(missing_ok=True)
+        try:
+            assert dpf.Ledger(copy).datasets() == truth
+        except dpf.LedgerError:
+            refusals += 1
+    assert refusals > 10
+    for length in (0, 1, 50, 100, len(whole) // 2, len(whole) - 1):
+        copy.write_bytes(whole[:length])
+        with pytest.raises(dpf.LedgerError):
+            dpf.Ledger(copy)
+
+
+def test_the_log_never_holds_the_only_copy(path: Path, ledger: dpf.Ledger) -> None:
+    """A process that dies leaves the write-ahead log behind; damaged or lost, it takes nothing with it."""
+    ledger.spend("clicks", ONE)
+    reader = sqlite3.connect(path)  # keeps the log from being removed, as a process that was killed would
+    reader.execute("SELECT count(*) FROM spends").fetchone()
+    ledger.spend("clicks", ONE)
+    ledger.spend("clicks", dpf.PureDP(epsilon=0.5))
+    copy = path.with_name("copy.db")
+    shutil.copy(path, copy)
+    reader.close()
+    assert dpf.Ledger(copy).left("clicks") == dpf.PureDP(epsilon=0.5)
+
+
+def test_a_ledger_that_cannot_be_written_is_a_sentence(
+    path: Path, ledger: dpf.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opened for reading only, as on a disk that is mounted so: nothing is spent, and no noise is taken."""
+    ledger.spend("clicks", ONE)
+    estimator = dpf.DPFrugal1U(0.5, ONE, ledger=ledger, dataset="clicks")
+    real = sqlite3.connect
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", lambda address, **rest: real(address.replace("mode=rw", "mode=ro"), **rest))
+        patch.setattr(noise, "add_noise", lambda *_: pytest.fail("noise was taken"))
+        for spending in (estimator.release, lambda: ledger.spend("clicks", ONE)):
+            with pytest.raises(dpf.LedgerError, match="cannot be used: it cannot be written"):
+                spending()
+    assert ledger.left("clicks") == dpf.PureDP(epsilon=2.0)
+    estimator.release()
+
+
+def test_a_full_disk_is_a_sentence_and_takes_nothing_along(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = dpf.Ledger(path, total=dpf.PureDP(epsilon=900.0))
+    ledger.spend("clicks", ONE)
+    real, made = LedgerFile._connection, [ledger.dataset("clicks").spends[0]]
+
+    @contextmanager
+    def small(self: LedgerFile) -> Iterator[sqlite3.Connection]:
+        with real(self) as connection:
+            connection.execute("PRAGMA max_page_count = 12")
+            yield connection
+
+    def spend_on() -> None:
+        while True:
+            made.append(ledger.spend("clicks", ONE, by="x" * 200))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LedgerFile, "_connection", small)
+        with pytest.raises(dpf.LedgerError, match="the disk is full"):
+            spend_on()
+    assert len(dpf.Ledger(path).dataset("clicks").spends) == len(made)
+    ledger.spend("clicks", ONE)
+
+
+def test_a_ledger_that_vanishes_is_not_made_anew(path: Path, ledger: dpf.Ledger) -> None:
+    ledger.spend("clicks", ONE)
+    path.unlink()
+    with pytest.raises(dpf.LedgerError):
+        ledger.spend("clicks", ONE)
+    assert not path.exists()
+
+
+def test_generations_move_for_one_holder_only(ledger: dpf.Ledger) -> None:
+    spend = ledger_rows.spend_of("clicks", ONE, "test", None, 1)
+    assert ledger.advance(spend, "lineage", "a") == 1
+    assert ledger.advance(spend, "lineage", "a") == 2  # interrupted before it could note 1: it still holds it
+    with pytest.raises(dpf.ReplayError, match="stale"):
+        ledger.advance(spend, "lineage", "b")
+    from dataclasses import replace
+
+    assert ledger.advance(replace(spend, generation=2), "lineage", "b") == 3
+    with pytest.raises(dpf.ReplayError, match="stale"):
+        ledger.advance(replace(spend, generation=2), "lineage", "a")
+    with pytest.raises(dpf.LedgerError, match="older"):
+        ledger.advance(replace(spend, generation=4), "lineage", "c")
+    assert ledger.generation("lineage") == 3
+    assert len(ledger.dataset("clicks").spends) == 1
+
+
+def told(*arguments: object) -> str:
+    """What ``dpfrugal ledger`` prints, in this process."""
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(app, ["ledger", *map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.stdout
+
+
+def test_the_command_line_keeps_the_books(tmp_path: Path) -> None:
+    path, numbers = tmp_path / "budget.db", "\n".join(map(str, range(2000)))
+    assert "does not exist" in refused("ledger", "show", path)
+    told("add", path, "clicks", "--epsilon", 2)
+    again = ("quantile", "-", "-q", 0.5, "--epsilon", 1.5, "--ledger", path, "--dataset")
+    done = run(*again, "clicks", text=numbers)
+    assert done.returncode == 0, done.stderr
+    assert "clicks: ε=0.5 is left of ε=2" in done.stderr
+    assert "ε=0.5 is left" in refused(*again, "clicks", text=numbers)
+    assert "never opened" in refused(*again, "other", text=numbers)
+    assert "belong together" in refused(*again[:-1], text=numbers)
+    shown = told("show", path)
+    assert "████████░░  75% │ ε=1.5 │ ε=0.5" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    (standing,) = json.loads(told("show", path, "--json"))["datasets"]
+    assert (standing["share"], standing["left"]) == (0.75, {"PureDP": {"epsilon": 0.5}})
+    (entry,) = json.loads(told("history", path, "clicks", "--json"))["spends"]
+    assert entry["by"] == "PrivateQuantile"
+    assert entry["generation"] > 0
+    assert "PrivateQuantile" in told("history", path)
+    for bad, said in [
+        (["--epsilon", 1, "--change"], "smaller than what is spent"),
+        (["--epsilon", 5, "--change", "--adaptive"], "nothing else"),
+        (["--epsilon", 1, "--spent-by", "me", "--change"], "about a total"),
+        ([], "A guarantee is needed"),
+    ]:
+        with pytest.raises(dpf.DPFrugalError, match=said):
+            told("add", path, "clicks", *bad)
+    told("add", path, "clicks", "--epsilon", 5, "--change")
+    done_by_hand = told("add", path, "clicks", "--epsilon", 3, "--spent-by", "a colleague", "--json")
+    assert json.loads(done_by_hand)["left"] == {"PureDP": {"epsilon": 0.5}}

@@ -1,0 +1,163 @@
+"""A run that fails after it has spent says so: how much, on which dataset, in which ledger, and what is left."""
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dpfrugal as dpf
+from dpfrugal.engines import two_scans
+from tests.support.command_line import COMMAND, interruptible, run
+
+ONE, THREE = dpf.PureDP(epsilon=1.0), dpf.PureDP(epsilon=3.0)
+GOOD = "\n".join(str(number % 100) for number in range(3000))  # some segments are closed on the way
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> dpf.Ledger:
+    ledger = dpf.Ledger(tmp_path / "b.db", total=THREE)
+    ledger.open("clicks", THREE)
+    return ledger
+
+
+def options(ledger: dpf.Ledger) -> list[str]:
+    return ["-q", "0.5", "--epsilon", "1", "--ledger", str(ledger.path), "--dataset", "clicks"]
+
+
+def said(ledger: dpf.Ledger) -> str:
+    return f"ε=1 was spent on 'clicks' in {ledger.path} before that; ε=2 is left of ε=3."
+
+
+@pytest.mark.parametrize("command", [["quantile", "-"], ["watch", "--every", "1000"]])
+def test_a_bad_line_after_the_spend(command: list[str], ledger: dpf.Ledger) -> None:
+    done = run(*command, *options(ledger), text=f"{GOOD}\nsecret\n")
+    assert done.returncode == 2
+    (error,) = [line for line in done.stderr.splitlines() if not line.startswith("note: ")]  # noise may look like drift
+    assert "Line 3001" in error
+    assert said(ledger) in error
+    assert ledger.left("clicks") == dpf.PureDP(epsilon=2.0)
+
+
+@pytest.mark.parametrize("command", [["quantile", "-"], ["watch", "--every", "1000"]])
+def test_a_bad_line_before_any_spend(command: list[str], ledger: dpf.Ledger) -> None:
+    done = run(*command, *options(ledger), text="1\nsecret\n")
+    assert done.returncode == 2
+    assert "spent" not in done.stderr
+    assert ledger.left("clicks") == THREE
+
+
+def test_a_bad_last_line_of_a_file(ledger: dpf.Ledger, tmp_path: Path) -> None:
+    path = tmp_path / "items.csv"
+    path.write_text("ms\n" + "7\n" * 3_000_000 + "secret\n", encoding="utf-8")
+    done = run("quantile", path, *options(ledger))
+    assert done.returncode == 2
+    assert said(ledger) in done.stderr
+
+
+def test_a_key_that_is_missing_after_a_round(ledger: dpf.Ledger, tmp_path: Path) -> None:
+    path, rows = tmp_path / "rows.parquet", 3 << 20
+    keys = pa.array(["a"] * (rows - 1) + [None])
+    pq.write_table(pa.table({"key": keys, "ms": np.ones(rows)}), path, row_group_size=1 << 20)
+    (tmp_path / "keys.txt").write_text("a\n", encoding="utf-8")
+    by = ("--by", "key", "--column", "ms", "--keys", tmp_path / "keys.txt", "--rounds", 3)
+    done = run("quantile", path, *by, *options(ledger))
+    assert done.returncode == 2
+    assert said(ledger) in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+def test_output_that_cannot_be_written(ledger: dpf.Ledger) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [*COMMAND, "quantile", "-", *options(ledger)], input=GOOD, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert said(ledger) in done.stderr
+
+
+def interrupted(ledger: dpf.Ledger) -> tuple[int, str]:
+    """The input stays open and silent until the command has ended."""
+    before = len(ledger.dataset("clicks").spends)
+    process = subprocess.Popen(
+        [*COMMAND, "quantile", "-", *options(ledger)],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=interruptible,
+    )
+    assert process.stdin is not None
+    process.stdin.write(f"{GOOD}\n" * 400)  # more than a batch
+    process.stdin.flush()
+    while len(ledger.dataset("clicks").spends) == before and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return 0, ""
+    return process.returncode, process.communicate()[1]
+
+
+def test_ctrl_c_after_the_spend(ledger: dpf.Ledger) -> None:
+    """Python loses an interrupt that comes within a callback from C, as when compiled code is loaded: then again."""
+    status, errors = interrupted(ledger)
+    while not status and ledger.left("clicks") is not None:
+        status, errors = interrupted(ledger)
+    assert status in (130, -signal.SIGINT)
+    assert "Traceback" not in errors
+    assert (
+        f"ε=1 was spent on 'clicks' in {ledger.path} before that; {ledger.left('clicks') or 'nothing'} is left of ε=3."
+        in errors
+    )
+
+
+def test_a_watch_says_at_its_end_what_is_left(ledger: dpf.Ledger) -> None:
+    done = run("watch", "--every", "1000", *options(ledger), text=GOOD)
+    assert done.returncode == 0
+    assert "clicks: ε=2 is left of ε=3" in done.stderr
+
+
+class Shuffled:
+    """Rows that change their order between two scans, as those of a shuffle do."""
+
+    def sample(self, wanted: int) -> two_scans.Sample:
+        return two_scans.Sample(np.arange(2000.0), 2000, 4000, fingerprint=1)
+
+    def rest(self, edges: Any) -> two_scans.Counts:
+        return two_scans.Counts(np.zeros(edges.size + 1, dtype=np.int64), 0, fingerprint=2)
+
+
+def test_a_table_that_did_not_keep_its_order(ledger: dpf.Ledger) -> None:
+    with pytest.raises(dpf.PrivacyError, match="order") as caught:
+        two_scans.private_quantiles(Shuffled(), 0.5, ONE, {"ledger": ledger, "dataset": "clicks"})
+    assert caught.value.__notes__ == [said(ledger)]
+    with pytest.raises(dpf.PrivacyError, match="order") as caught:
+        two_scans.private_quantiles(Shuffled(), 0.5, ONE, {})
+    assert not hasattr(caught.value, "__notes__")
+
+
+def test_a_ledger_that_is_gone_is_no_silence(ledger: dpf.Ledger) -> None:
+    p = dpf.PrivateQuantile(0.5, ONE, ledger=ledger, dataset="clicks")
+    p.update_many(np.arange(2000.0))
+    ledger.path.unlink()
+    with pytest.raises(ZeroDivisionError) as caught, p._account.owning_up():
+        _ = 1 / 0
+    assert "may have been spent on 'clicks'" in caught.value.__notes__[0]
+
+
+def test_what_an_earlier_run_has_spent_is_not_this_ones(ledger: dpf.Ledger, tmp_path: Path) -> None:
+    books = (*options(ledger), "--checkpoint", tmp_path / "c.private")
+    assert run("watch", "--every", "1000", *books, text=GOOD).returncode == 0
+    done = run("watch", "--every", "1000", *books, text="secret\n")
+    assert done.returncode == 2
+    assert "Going on from" in done.stderr
+    assert "was spent" not in done.stderr

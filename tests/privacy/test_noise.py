@@ -1,0 +1,190 @@
+"""Noise: its exact distribution, with a power leg; and OpenDP's own privacy map against the promise."""
+
+import itertools
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpfrugal as dpf
+from dpfrugal.errors import PrivacyError
+from dpfrugal.privacy import noise
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
+from tests.support.statistics import FALSE_ALARM, chi_square_p_value, discrete_gaussian, discrete_laplace
+
+DRAWS = 100_000
+GUARANTEES: list[Guarantee] = [
+    dpf.PureDP(epsilon=1.0),
+    dpf.PureDP(epsilon=0.1),
+    dpf.ApproxDP(epsilon=1.0, delta=1e-6),
+    dpf.ApproxDP(epsilon=1.0, delta=0.04, calibration="classic"),
+    dpf.ZCDP(rho=0.5),
+    dpf.ZCDP(rho=5.0),
+]
+
+
+def law(guarantee: Guarantee, scale: float) -> object:
+    return discrete_laplace(scale) if guarantee.noise == "laplace" else discrete_gaussian(scale)
+
+
+@pytest.mark.parametrize("guarantee", [GUARANTEES[0], GUARANTEES[4]], ids=repr)
+def test_noise_from_the_stock_has_the_same_distribution(guarantee: Guarantee) -> None:
+    """False alarm and power as below; four values at a time, so the stock is renewed hundreds of times."""
+    sample = np.array([noise.add_noise([0] * 4, guarantee, Sensitivity.of(2)) for _ in range(DRAWS // 4)]).ravel()
+    scale = guarantee.noise_scale(2)
+    assert chi_square_p_value(sample, law(guarantee, scale)) > FALSE_ALARM  # type: ignore[arg-type]
+    assert chi_square_p_value(sample, law(guarantee, scale * 0.9)) < FALSE_ALARM  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_number_of_the_stock_serves_once(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a sampler that counts up instead of drawing, every number must come out exactly once, in whatever thread."""
+    counter = itertools.count()
+    monkeypatch.setattr(noise, "measurement", lambda g, s: lambda values: [next(counter) for _ in values])
+    monkeypatch.setattr(noise, "_stocks", {})
+
+    def use(_: int) -> list[int]:
+        sizes = (1, 3, 16, 2, 7, 64) * 40
+        return [draw for size in sizes for draw in noise.add_noise([0] * size, GUARANTEES[0], Sensitivity.of(2))]
+
+    with ThreadPoolExecutor(threads) as pool:
+        seen = [draw for draws in pool.map(use, range(threads)) for draw in draws]
+    noise._end_worker()
+    assert len(set(seen)) == len(seen) == threads * 40 * 93
+
+
+def test_noise_comes_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(noise, "_stocks", {})
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    assert all(len(noise.add_noise([0] * 50, GUARANTEES[0], Sensitivity.of(2))) == 50 for _ in range(5))
+
+
+@pytest.mark.parametrize("guarantee", [dpf.PureDP(epsilon=1e-19), dpf.ZCDP(rho=1e-38)], ids=repr)
+def test_noise_that_reaches_the_end_of_the_integers_hides_the_value(guarantee: Guarantee) -> None:
+    """Added outside OpenDP, a value would show behind noise that was cut off at ±2^63."""
+    outputs = [noise.add_noise([123_456], guarantee, Sensitivity.of(1))[0] for _ in range(300)]
+    assert all(-(2**63) <= output <= 2**63 - 1 for output in outputs)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_draws_noise_of_its_own() -> None:
+    program = (
+        "import os, dpfrugal as dpf\n"
+        "from dpfrugal import noise\n"
+        "from dpfrugal.privacy.guarantees import Sensitivity\n"
+        "def draws(): return noise.add_noise([0] * 16, dpf.PureDP(epsilon=0.01), Sensitivity.of(2))\n"
+        "for _ in range(7): draws()\n"  # so that the stock is being refilled when the process forks
+        "read, write = os.pipe()\n"
+        "if os.fork() == 0:\n"
+        "    os.write(write, repr(draws()).encode()); os._exit(0)\n"
+        "mine = repr(draws()); os.wait()\n"
+        "assert os.read(read, 10_000).decode() != mine\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=repr)
+def test_noise_has_the_right_distribution_and_a_scale_ten_percent_off_fails(guarantee: Guarantee) -> None:
+    """False alarms: 1e-9 for the first leg. The second leg misses a wrong scale less than once in 10^9 runs too."""
+    sample = np.array(noise.add_noise([0] * DRAWS, guarantee, Sensitivity.of(2)))
+    scale = guarantee.noise_scale(2)
+    assert chi_square_p_value(sample, law(guarantee, scale)) > FALSE_ALARM  # type: ignore[arg-type]
+    for wrong in (scale * 0.9, scale * 1.1):
+        assert chi_square_p_value(sample, law(guarantee, wrong)) < FALSE_ALARM  # type: ignore[arg-type]
+
+
+@settings(max_examples=200)
+@given(
+    kind=st.sampled_from(["pure", "approx", "zcdp"]),
+    size=st.floats(1e-3, 50),
+    delta=st.floats(1e-12, 0.5),
+    items=st.integers(1, 50),
+    quantiles=st.integers(1, 10),
+)
+def test_opendps_privacy_map_reports_no_more_than_was_promised(
+    kind: str, size: float, delta: float, items: int, quantiles: int
+) -> None:
+    """``measurement`` raises where the map reports more; the map's figure is also checked here in exact arithmetic."""
+    sensitivity = Sensitivity(2 * items * quantiles, 4 * items**2 * quantiles)
+    guarantee: Guarantee = dpf.PureDP(epsilon=size)
+    if kind == "approx":
+        guarantee = dpf.ApproxDP(epsilon=size, delta=delta)
+    elif kind == "zcdp":
+        guarantee = dpf.ZCDP(rho=size)
+    noise.measurement(guarantee, sensitivity)
+    scale = Fraction(guarantee.noise_scale(sensitivity))
+    if isinstance(guarantee, dpf.PureDP):
+        assert sensitivity.l1 / scale <= Fraction(size)
+    elif isinstance(guarantee, dpf.ZCDP):
+        assert sensitivity.l2_squared / (2 * scale**2) <= Fraction(size)
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=repr)
+def test_too_little_noise_is_refused(guarantee: Guarantee, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check has teeth: one part in a thousand less noise, and no measurement is handed out.
+
+    (The classic calibration is loose, so it takes more to break its promise.)
+    """
+    less = 0.5 if getattr(guarantee, "calibration", "") == "classic" else 0.999
+    right = guarantee.noise_scale(2)
+    monkeypatch.setattr(type(guarantee), "noise_scale", lambda self, sensitivity: right * less)
+    noise.measurement.cache_clear()
+    monkeypatch.setattr(noise, "_stocks", {})
+    with pytest.raises(PrivacyError, match="nothing was released"):
+        noise.add_noise([0], guarantee, Sensitivity.of(2))
+    noise.measurement.cache_clear()
+
+
+def test_opendp_is_imported_at_the_first_release_only() -> None:
+    program = (
+        "import sys, dpfrugal as dpf\n"
+        "p = dpf.DPFrugal1U(0.5, dpf.ZCDP(rho=1.0)); p.update_many([1, 2, 3])\n"
+        "assert not {'opendp', 'numba', 'pyarrow'} & set(sys.modules), set(sys.modules)\n"
+        "p.release(); assert 'opendp' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_noise_takes_no_seed() -> None:
+    """Two runs of the same seeded walk differ by noise alone: 40 equal pairs have a chance below 1e-20."""
+
+    def run() -> list[float]:
+        values = []
+        for _ in range(40):
+            p = dpf.DPFrugal1U(0.5, dpf.PureDP(epsilon=0.1), coin_seed=1)
+            p.update_many([0.0] * 10)
+            values.append(p.release().value)
+        return values
+
+    np.random.seed(0)
+    first = run()
+    np.random.seed(0)
+    assert first != run()
+
+
+def test_no_thread_of_a_forked_process_finds_its_parents_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a fork from C the first thread that draws forgets them; until it has, others must not think it done."""
+    guarantee, sensitivity = dpf.PureDP(epsilon=0.01), Sensitivity.of(2)
+    seen: list[bool] = []
+
+    class Numbers(list[int]):
+        def clear(self) -> None:
+            within_reach = theirs in noise._stocks.values()
+            seen.append(within_reach and noise._process == os.getpid())
+            super().clear()
+
+    theirs = noise.Stock(lambda zeros: zeros, Numbers([10**6] * 64))
+    monkeypatch.setattr(noise, "_stocks", {(guarantee, sensitivity): theirs})
+    monkeypatch.setattr(noise, "_process", -1)
+    assert noise.add_noise([0], guarantee, sensitivity)[0] < 10**6  # one in e^5000 is not
+    assert seen == [False]

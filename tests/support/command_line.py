@@ -1,0 +1,35 @@
+"""Run the command line in a process of its own."""
+
+import signal
+import subprocess
+import sys
+from typing import Any
+
+COMMAND = [sys.executable, "-m", "dpfrugal"]
+
+
+def run(*arguments: object, text: str | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        input=text,
+        stdin=subprocess.DEVNULL if text is None else None,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        **options,
+    )
+
+
+def refused(*arguments: object, text: str | None = None) -> str:
+    """The one sentence with which a bad call ends."""
+    done = run(*arguments, text=text)
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def interruptible() -> None:
+    """In a new process: a shell that runs the tests in the background has told its children to ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

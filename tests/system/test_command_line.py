@@ -1,0 +1,339 @@
+"""The command line as people run it: in a process of its own, by its output and exit status."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpfrugal.cli.arrivals import Period
+from dpfrugal.errors import ParameterError
+from tests.support.command_line import COMMAND, interruptible, refused, run
+
+ITEMS = np.random.default_rng(6).normal(50, 2, 200_000)
+
+
+@pytest.fixture(scope="module")
+def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cli") / "latencies.parquet"
+    pq.write_table(pa.table({"ms": ITEMS, "endpoint": ["/a"] * ITEMS.size}), path)
+    return path
+
+
+WALK = ("--algorithm", "dp-frugal-1u")
+
+
+@pytest.mark.parametrize("options", [(), ("--decimals", 2), (*WALK, "--decimals", 2, "--start", 40)])
+def test_quantile_of_a_file(parquet: Path, options: tuple[object, ...]) -> None:
+    done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "-q", 0.9, "--epsilon", 1, *options)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [float(q) for q, _ in rows] == [0.5, 0.9]
+    for q, value in rows:
+        assert abs(float(value) - np.quantile(ITEMS, float(q))) < 1
+    assert "ε=1 per item" in done.stderr
+    assert "200,000 items" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "claim"),
+    [
+        (["--epsilon", "1"], {"PureDP": {"epsilon": 1.0}}),
+        (["--epsilon", "1", "--delta", "1e-6"], {"ApproxDP": {"epsilon": 1, "delta": 1e-6, "calibration": "analytic"}}),
+        (
+            ["--epsilon", "1", "--delta", "0.04", "--calibration", "classic"],
+            {"ApproxDP": {"epsilon": 1, "delta": 0.04, "calibration": "classic"}},
+        ),
+        (["--rho", "0.5"], {"ZCDP": {"rho": 0.5}}),
+    ],
+)
+def test_json_carries_the_claim(options: list[str], claim: dict[str, Any], parquet: Path) -> None:
+    done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "--start", 45, "--json", *WALK, *options)
+    answer = json.loads(done.stdout)
+    assert answer["guarantee"] == claim
+    assert answer["items"] == ITEMS.size
+    assert answer["quantile"] == 0.5
+    assert abs(answer["value"] - 50) < 60
+    assert (answer["neighbours"], answer["unit"]) == ("replace-one", "item")
+
+
+def test_quantile_of_standard_input() -> None:
+    text = "\n".join(map(str, ITEMS[:50_000]))
+    done = run("quantile", "-", "-q", 0.5, "--epsilon", 1, "--decimals", 2, "--start", 45, text=text)
+    assert abs(float(done.stdout.split()[1]) - 50) < 1
+
+
+def test_people_with_many_items_get_more_noise(parquet: Path) -> None:
+    one, ten = (
+        json.loads(
+            run(
+                *("quantile", parquet, "--column", "ms", "-q", 0.5, "--epsilon", 1, "--json", *WALK),
+                *("--max-items-per-person", items),
+            ).stdout
+        )
+        for items in (1, 10)
+    )
+    assert ten["alpha"] == pytest.approx(10 * one["alpha"])
+    assert "10 items" in ten["unit"]
+
+
+def test_json_of_the_default_has_intervals(parquet: Path) -> None:
+    done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "-q", 0.99, "--epsilon", 1, "--json")
+    answer = json.loads(done.stdout)
+    for q, value, (low, high) in zip(answer["quantiles"], answer["values"], answer["intervals"], strict=True):
+        assert low <= value <= high
+        assert abs(value - np.quantile(ITEMS, q)) < 0.5
+    assert answer["stable"] is True
+    assert answer["items"] == ITEMS.size
+
+
+def test_a_sorted_file_is_pointed_out(tmp_path: Path) -> None:
+    path = tmp_path / "sorted.parquet"
+    pq.write_table(pa.table({"ms": np.sort(ITEMS)}), path)
+    done = run("quantile", path, "-q", 0.5, "--epsilon", 1)
+    assert "segments of the stream disagree" in done.stderr
+
+
+def test_a_walk_that_cannot_have_arrived_is_pointed_out(parquet: Path) -> None:
+    done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "--epsilon", 1, "--decimals", 4, *WALK)
+    assert "may not have arrived" in done.stderr
+    done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "--epsilon", 1, "--decimals", 1, *WALK)
+    assert "may not have arrived" not in done.stderr
+
+
+def test_bad_files_end_in_a_sentence(parquet: Path, tmp_path: Path) -> None:
+    ask = ("-q", 0.5, "--epsilon", 1)
+    assert "no such file" in refused("quantile", tmp_path / "nope.parquet", *ask)
+    assert "there are 'ms', 'endpoint'" in refused("quantile", parquet, "--column", "nope", *ask)
+    assert "not numeric" in refused("quantile", parquet, "--column", "endpoint", *ask)
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(parquet.read_bytes()[:-1000])
+    assert "truncated or damaged" in refused("quantile", broken, "--column", "ms", *ask)
+    bad = tmp_path / "bad.csv"
+    bad.write_text("ms\n1\n2\nsecret4242\n")
+    message = refused("quantile", bad, *ask)
+    assert "line 4" in message
+    assert "4242" not in message
+    header = tmp_path / "header.csv"
+    header.write_text("ms\n")
+    assert "no items" in refused("quantile", header, *ask)
+    holes = tmp_path / "holes.csv"
+    holes.write_text("ms,b\n1,x\n,y\n")
+    assert "--nan-policy omit" in refused("quantile", holes, "--column", "ms", *ask)
+    assert run("quantile", holes, "--column", "ms", *ask, "--nan-policy", "omit").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["-q", "0.5"], "guarantee is needed"),
+        (["-q", "1.5", "--epsilon", "1"], "quantile"),
+        (["-q", "0.5", "--epsilon", "0"], "epsilon"),
+        (["-q", "0.5", "--epsilon", "nan"], "epsilon"),
+        (["-q", "0.5", "--epsilon", "1", "--delta", "2"], "delta"),
+        (["-q", "0.5", "--epsilon", "1", "--rho", "1"], "--rho"),
+        (["-q", "0.5", "--delta", "1e-6"], "--delta needs --epsilon"),
+        (["-q", "0", "--epsilon", "1"], "strictly between 0 and 1"),
+        (["-q", "0.5", "--epsilon", "1", "--column", "ms"], "for files"),
+        (["-q", "0.5", "--epsilon", "1", "--format", "csv"], "for files"),
+        (["-q", "0.5", "--epsilon", "1", *WALK, "--decimals", "99"], "decimals"),
+        (["-q", "0.5", "--rho", "-1"], "rho"),
+        (["-q", "0.5", "--epsilon", "1", "--decimals", "99"], "decimals"),
+        (["-q", "0.5", "--epsilon", "20", "--delta", "1e-6", "--calibration", "classic"], "--calibration analytic"),
+        (["-q", "0.5", "--epsilon", "1", "--algorithm", "magic"], "algorithm"),
+        (["--epsilon", "1"], "quantile"),
+        (["-q", "x", "--epsilon", "1"], "valid"),
+    ],
+)
+def test_bad_options_end_in_a_sentence(options: list[str], word: str) -> None:
+    assert word in refused("quantile", "-", *options, text="1\n2\n")
+
+
+def test_standard_input_that_is_no_number() -> None:
+    message = refused("quantile", "-", "-q", 0.5, "--epsilon", 1, text="1\n2\nsecret\n")
+    assert "Line 3" in message
+    assert "secret" not in message
+    assert "no items" in refused("quantile", "-", "-q", 0.5, "--epsilon", 1, text="")
+    assert "no items" in refused("watch", "-q", 0.5, "--epsilon", 1, "--every", 10, text="")
+
+
+@pytest.mark.parametrize("options", [(), WALK, ("--half-life", 500)])
+def test_watch_releases_once_per_period_of_items(options: tuple[object, ...]) -> None:
+    text = "".join(f"{k % 100}\n" for k in range(1_000))
+    done = run("watch", "-q", 0.5, "-q", 0.9, "--epsilon", 1, "--every", 250, *options, text=text)
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [int(row[0]) for row in rows] == [250, 500, 750, 1000]
+    assert all(len(row) == 3 for row in rows)
+
+
+def test_watch_releases_what_is_left_when_the_input_ends() -> None:
+    done = run("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, "--json", text="5\n" * 250)
+    assert [json.loads(line)["items"] for line in done.stdout.splitlines()] == [100, 200, 250]
+
+
+def test_watch_keeps_going_over_bad_lines_if_told_so() -> None:
+    text = "5\n" * 60 + "oops\n" + "5\n" * 39
+    assert "Line 61" in refused("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, text=text)
+    done = run("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, "--nan-policy", "omit", text=text)
+    assert done.stdout.startswith("100\t")
+
+
+def test_watch_prints_what_was_due_before_a_bad_line() -> None:
+    done = run("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, text="5\n" * 230 + "secret\n" + "5\n" * 100)
+    assert done.returncode == 2
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["100", "200"]
+    assert "Line 231" in done.stderr
+    assert "secret" not in done.stderr
+
+
+def test_output_that_cannot_be_written_is_a_sentence() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no full device")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "plan", "--epsilon", "1"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "could not be written" in done.stderr
+
+
+def test_a_terminal_that_knows_no_greek_is_no_error() -> None:
+    done = run("plan", "--epsilon", 1, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0, done.stderr
+
+
+def wait_until_idle(process: "subprocess.Popen[str]") -> None:
+    """Until every thread of it has been waiting for half a second, however busy the machine is."""
+    tasks, calm = Path(f"/proc/{process.pid}/task"), 0
+    while calm < 5:
+        time.sleep(0.1)
+        try:
+            states = {task.joinpath("stat").read_text().rpartition(")")[2].split()[0] for task in tasks.glob("*")}
+        except OSError:  # a thread has just ended
+            states = {"R"}
+        calm = calm + 1 if states <= {"S"} else 0
+
+
+def watching(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*COMMAND, "watch", "-q", "0.5", "--epsilon", "1", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=interruptible,
+    )
+
+
+def test_watch_ends_cleanly_on_ctrl_c_after_the_last_full_period() -> None:
+    """The stream stays open and silent meanwhile, as ``tail -f`` keeps it."""
+    process = watching("--every", "100")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("7\n" * 250)
+    process.stdin.flush()
+    shown = [process.stdout.readline() for _ in range(2)]
+    wait_until_idle(process)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 0
+    rest, errors = process.communicate(timeout=30)
+    assert [line.split("\t")[0] for line in shown] == ["100", "200"]
+    assert rest == ""
+    told = [line for line in errors.splitlines() if not line.startswith("note: ")]  # noise may look like drift
+    assert told == ["Stopped; 50 items after the last full period were not released."]
+
+
+def test_watch_ends_on_a_bad_line_while_the_stream_stays_open() -> None:
+    process = watching("--every", "100")
+    assert process.stdin is not None
+    process.stdin.write("7\nsecret\n")
+    process.stdin.flush()
+    assert process.wait(timeout=30) == 2
+    _, errors = process.communicate(timeout=30)
+    assert len(errors.splitlines()) == 1
+    assert "Line 2" in errors
+
+
+def test_watch_releases_by_the_clock_while_the_stream_is_silent() -> None:
+    process = watching("--every", "300ms")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("7\n" * 30)
+    process.stdin.flush()
+    first, second = process.stdout.readline(), process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 0
+    process.communicate(timeout=30)
+    assert first.startswith("30\t")
+    assert second == first  # no new item: the same release again
+    assert process.returncode == 0
+
+
+def test_a_reader_that_goes_away_is_no_error(parquet: Path) -> None:
+    program = f"yes 5 | head -n 300000 | {' '.join(COMMAND)} watch -q 0.5 --epsilon 1 --every 10 | head -n 1"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.startswith("10\t")
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("100000", Period(items=100_000)),
+        ("100_000", Period(items=100_000)),
+        ("10s", Period(seconds=10)),
+        ("1.5m", Period(seconds=90)),
+        ("250ms", Period(seconds=0.25)),
+        ("1d", Period(seconds=86_400)),
+    ],
+)
+def test_periods(text: str, expected: Period) -> None:
+    assert Period.parse(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "0", "0s", "-5", "ten", "5 parsecs", "1e3", "s"])
+def test_bad_periods(text: str) -> None:
+    with pytest.raises(ParameterError, match="--every"):
+        Period.parse(text)
+
+
+def test_plan_prints_every_guarantee() -> None:
+    done = run("plan", "--epsilon", 1, "--beta", 0.05, env={**os.environ, "COLUMNS": "80"})
+    for part in ("pure, Laplace", "5.991", "approx., Gaussian", "8.452", "approx., classic", "10.6", "zCDP, Gaussian"):
+        assert part in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_plan_as_json_and_where_classic_is_refused() -> None:
+    rows = json.loads(run("plan", "--epsilon", 20, "--json", "--decimals", 3).stdout)["rows"]
+    by_name = {row["guarantee"]: row for row in rows}
+    assert "alpha" not in by_name["approx., classic"]
+    assert by_name["pure, Laplace"]["alpha"] == pytest.approx(0.1 * np.log(20) / 1000)
+    assert "refused" in run("plan", "--epsilon", 20).stdout
+    assert "epsilon" in refused("plan", "--epsilon", -1)
+    assert "max-items-per-person" in refused("plan", "--epsilon", 1, "--max-items-per-person", 0)
+
+
+def test_demo_draws_its_picture(tmp_path: Path) -> None:
+    done = run("demo", "--items", 200_000, "--output", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "p99" in done.stdout
+    assert (tmp_path / "out" / "convergence.png").read_bytes().startswith(b"\x89PNG")
+    assert "items" in refused("demo", "--items", 3)
+    (tmp_path / "file").write_text("")
+    assert "--output" in refused("demo", "--items", 1000, "--output", tmp_path / "file")
+
+
+def test_help_and_version() -> None:
+    assert run("--version").stdout.startswith("dpfrugal ")
+    for command in ([], ["quantile"], ["watch"], ["plan"], ["demo"], ["ledger"], ["ledger", "add"]):
+        assert "Usage" in run(*command, "--help").stdout

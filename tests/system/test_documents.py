@@ -1,0 +1,79 @@
+"""The documents are true: examples run, links lead somewhere, and nothing heavy is imported too early."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpfrugal
+from tests.support.repository import ROOT
+
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("example", re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL))
+def test_examples_of_the_readme_run(example: str) -> None:
+    done = subprocess.run([sys.executable, "-W", "error", "-c", example], capture_output=True, text=True, check=True)
+    if "print" in example:
+        interval = r"\S+ in \[\S+, \S+\]"
+        line = re.compile(rf"q=0\.5: {interval}, q=0\.9: {interval}, q=0\.99: {interval} \(95%\), ε=1 per item")
+        assert line.match(done.stdout)
+        assert line.search(README), "the output shown in the README has another form"
+
+
+def blocks(document: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", document.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "document", [path for path in DOCUMENTS if path.parent.name == "docs" and blocks(path)], ids=lambda path: path.name
+)
+def test_examples_of_the_documents_run(document: Path, tmp_path: Path) -> None:
+    """One after the other, in one process and an empty folder; what needs Spark and data is only compiled."""
+    program = "\n".join(blocks(document))
+    assert "import dpfrugal as dpf" in program
+    if "spark" in program:
+        compile(program, document.name, "exec")
+    else:
+        subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=tmp_path, capture_output=True, check=True)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text(encoding="utf-8")):
+        if not target.startswith("https://"):
+            assert (document.parent / target).exists(), target
+
+
+def test_the_options_of_the_readme_exist() -> None:
+    shown = set(re.findall(r" (--[a-z-]+)", "\n".join(re.findall(r"^.*dpfrugal \w+ .*$", README, flags=re.MULTILINE))))
+    known = ""
+    for command in ("quantile", "watch", "plan", "paper", "audit"):
+        done = subprocess.run(
+            [sys.executable, "-m", "dpfrugal", command, "--help"], capture_output=True, text=True, check=True
+        )
+        known += done.stdout
+    assert shown
+    assert all(option in known for option in shown)
+
+
+def test_import_is_light() -> None:
+    heavy = {"numba", "opendp", "pyarrow", "pandas", "polars", "matplotlib", "typer", "rich"}
+    program = (
+        f"import sys, dpfrugal; sys.exit(repr({heavy!r} & set(sys.modules)) if {heavy!r} & set(sys.modules) else 0)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_everything_public_is_documented_and_exported() -> None:
+    for name in dpfrugal.__all__:
+        assert name == "__version__" or getattr(dpfrugal, name).__doc__ or name == "Guarantee"
+    assert dpfrugal.__version__ in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_versions_are_pinned_without_addresses() -> None:
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
+        assert re.fullmatch(r"#.*|[\w.-]+==[\w.+!]+", line), line
