@@ -24,11 +24,11 @@ from dpfrugal.errors import (
     TableError,
 )
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
+from dpfrugal.estimators.keyed.quantiles_by import quantiles_by
 from dpfrugal.estimators.releases import Release, SegmentRelease, WalkRelease
 from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
 from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
 from dpfrugal.estimators.walk.frugal import Frugal1U
-from dpfrugal.inputs.dataframes import quantiles_by
 from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
 from dpfrugal.version import __version__
 

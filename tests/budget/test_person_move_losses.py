@@ -18,7 +18,7 @@ from dpfrugal.budget.loss_distributions import Losses
 from dpfrugal.budget.person_moves import Exposure, Move
 from dpfrugal.estimators.keyed.keyed_dp_frugal import keyed_exposure
 from dpfrugal.estimators.segments.planner import LocateRefine
-from dpfrugal.estimators.walk.dp_frugal import exposure_of
+from dpfrugal.estimators.walk.dp_frugal import walk_exposure
 from dpfrugal.privacy.discrete_gaussian import mass
 from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, PureDP
 from tests.support.accounting_oracle import INTERVAL, ROUNDING, oracle
@@ -230,7 +230,7 @@ def known(kind: str, rho: float, quantiles: int) -> tuple[Claim, list[Any]]:
     if kind == "approximate":
         guarantee = guarantee.to_approx(1e-9)
     if kind in {"walk", "approximate", "pure"}:
-        exposure = exposure_of(guarantee, quantiles, 1)
+        exposure = walk_exposure(guarantee, quantiles, 1)
         assert exposure is not None
         parts = [(exposure.moves[0].scale, 2, quantiles)]
     elif kind == "keyed":
@@ -326,7 +326,7 @@ def test_less_shift_or_more_noise_than_there_is_would_be_below_dp_accounting() -
 
 def test_what_would_take_too_long_goes_by_the_other_rules() -> None:
     guarantee = ZCDP(rho=60.0)
-    claim = Claim(guarantee, None, exposure_of(guarantee, 1, 1))
+    claim = Claim(guarantee, None, walk_exposure(guarantee, 1, 1))
     assert claim.exposure is not None
     assert person_move_losses.composed([claim.exposure], 1e-6) is None
     assert composed([claim], 1e-6).rule == "zcdp"

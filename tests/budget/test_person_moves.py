@@ -17,15 +17,14 @@ import dpfrugal as dpf
 from dpfrugal.budget import person_move_losses
 from dpfrugal.budget.ledger_file import seal_of
 from dpfrugal.budget.ledger_rows import spend_of
-from dpfrugal.budget.person_moves import MOST_BUDGET, Exposure, Move
+from dpfrugal.budget.person_moves import MOST_BUDGET, Exposure, Move, exposure_of, of_exposure
 from dpfrugal.estimators.keyed.keyed_dp_frugal import keyed_exposure, keyed_sensitivity
 from dpfrugal.estimators.segments.planner import LocateRefine
-from dpfrugal.estimators.walk.dp_frugal import exposure_of, sensitivity_of
+from dpfrugal.estimators.walk.dp_frugal import sensitivity_of, walk_exposure
 from dpfrugal.estimators.walk.frugal import step
 from dpfrugal.privacy import noise
 from dpfrugal.privacy.discrete_gaussian import mass
 from dpfrugal.privacy.guarantees import Sensitivity
-from dpfrugal.storage import json_values
 
 GUARANTEES = [
     dpf.PureDP(epsilon=0.7),
@@ -90,7 +89,7 @@ def test_all_moves_together_come_to_the_sensitivity(guarantee: dpf.Guarantee, it
     """What the largest moves of a budget come to, in ε or ρ, is what the noise was calibrated for."""
     machine = LocateRefine([0.5], guarantee, max_items_per_person=items)
     cases: list[tuple[Exposure | None, tuple[Sensitivity, ...]]] = [
-        (exposure_of(guarantee, 3, items), (sensitivity_of(3, items),)),
+        (walk_exposure(guarantee, 3, items), (sensitivity_of(3, items),)),
         (keyed_exposure(guarantee, 2, items, None), (keyed_sensitivity(2, items, None),)),
         (keyed_exposure(guarantee, 2, 1, items), (keyed_sensitivity(2, 1, items),)),
         (machine.exposure, machine.sensitivities),
@@ -165,11 +164,11 @@ def test_no_transcript_of_a_walk_tells_more_than_its_exposure(mine: tuple[int, .
 
 def test_nothing_is_recorded_where_it_could_not_be_worked_out() -> None:
     guarantee = dpf.ZCDP(rho=0.1)
-    assert exposure_of(guarantee, 1, MOST_BUDGET) is not None
-    assert exposure_of(guarantee, 1, 10**9) is None
-    assert exposure_of(guarantee, 5000, 1) is None
+    assert walk_exposure(guarantee, 1, MOST_BUDGET) is not None
+    assert walk_exposure(guarantee, 1, 10**9) is None
+    assert walk_exposure(guarantee, 5000, 1) is None
     assert keyed_exposure(guarantee, 1, 1, 10**9) is None
-    assert exposure_of(dpf.ZCDP(rho=1e-12), 1, 1) is None
+    assert walk_exposure(dpf.ZCDP(rho=1e-12), 1, 1) is None
     assert LocateRefine([0.5], guarantee, max_items_per_person=10**6).exposure is None
 
 
@@ -210,7 +209,7 @@ def test_what_could_not_be_an_exposure_is_none(change: dict[str, Any]) -> None:
 
 def test_a_record_of_more_noise_than_was_promised_is_refused() -> None:
     guarantee = dpf.ZCDP(rho=0.1)
-    sound = exposure_of(guarantee, 1, 1)
+    sound = walk_exposure(guarantee, 1, 1)
     assert sound is not None
     assert spend_of("d", guarantee, "me", None, 1, sound).exposure == sound
     louder = replace(sound, moves=(replace(sound.moves[0], scale=1.001 * sound.moves[0].scale),))
@@ -228,14 +227,14 @@ def test_a_record_of_more_noise_than_was_promised_is_refused() -> None:
 def test_records_are_read_back_exactly(kind: str) -> None:
     guarantee = dpf.ZCDP(rho=0.3)
     exposure = {
-        "one": exposure_of(guarantee, 1, 1),
-        "several": exposure_of(guarantee, 3, 2),
+        "one": walk_exposure(guarantee, 1, 1),
+        "several": walk_exposure(guarantee, 3, 2),
         "keyed": keyed_exposure(guarantee, 2, 2, None),
         "segments": LocateRefine([0.5], guarantee).exposure,
     }[kind]
-    record = json.loads(json.dumps(json_values.of_exposure(exposure)))
-    assert json_values.exposure_of(record) == exposure
-    assert json_values.exposure_of(None) is None
+    record = json.loads(json.dumps(of_exposure(exposure)))
+    assert exposure_of(record) == exposure
+    assert exposure_of(None) is None
     wrong: list[Any] = [
         [],
         {},
@@ -246,7 +245,7 @@ def test_records_are_read_back_exactly(kind: str) -> None:
     ]
     for bad in wrong:
         with pytest.raises(ValueError):  # noqa: PT011 - whichever it is
-            json_values.exposure_of(bad)
+            exposure_of(bad)
 
 
 def test_rows_that_say_more_noise_are_damaged_even_under_a_right_seal(tmp_path: Path) -> None:

@@ -13,13 +13,7 @@ import pytest
 
 import dpfrugal as dpf
 from dpfrugal import ZCDP, ApproxDP, ParameterError, ParameterTypeError, PureDP
-from dpfrugal.keys.discovery import (
-    KeyDiscovery,
-    chance_to_pass,
-    in_order_of_keys,
-    sensitivity_of_counts,
-    threshold_for,
-)
+from dpfrugal.keys.discovery import KeyDiscovery, chance_to_pass, in_order_of_keys, sensitivity_of_counts, threshold_for
 
 KEYS = "abc"
 Transcript = tuple[frozenset[str], ...]

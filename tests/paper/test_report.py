@@ -22,15 +22,7 @@ from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, SENSI
 from dpfrugal.paper.datasets import DATASETS
 from dpfrugal.paper.results import Row
 from dpfrugal.paper.runner import Run, Watcher, identity, results_of
-from dpfrugal.paper.settings import (
-    ALGORITHMS,
-    FIGURES,
-    PANELS,
-    Algorithm,
-    Scale,
-    chosen_figures,
-    default_setting,
-)
+from dpfrugal.paper.settings import ALGORITHMS, FIGURES, PANELS, Algorithm, Scale, chosen_figures, default_setting
 from dpfrugal.paper.summary import points_of
 from dpfrugal.privacy import noise
 from tests.support.command_line import interruptible

@@ -80,7 +80,7 @@ def test_noise_that_reaches_the_end_of_the_integers_hides_the_value(guarantee: G
 def test_a_forked_process_draws_noise_of_its_own() -> None:
     program = (
         "import os, dpfrugal as dpf\n"
-        "from dpfrugal import noise\n"
+        "from dpfrugal.privacy import noise\n"
         "from dpfrugal.privacy.guarantees import Sensitivity\n"
         "def draws(): return noise.add_noise([0] * 16, dpf.PureDP(epsilon=0.01), Sensitivity.of(2))\n"
         "for _ in range(7): draws()\n"  # so that the stock is being refilled when the process forks

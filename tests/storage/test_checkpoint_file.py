@@ -312,8 +312,8 @@ def test_a_checkpoint_is_charged_for_the_noise_that_will_be_taken(
     p = dpf.DPFrugal1U(0.5, dpf.PureDP(epsilon=0.5), ledger=ledger, dataset="d")
     p.update_many([1, 2, 3])
     p.save(folder / "p")
-    other = dp_frugal.exposure_of(dpf.PureDP(epsilon=0.5), 2, 1)
-    monkeypatch.setattr(dp_frugal, "exposure_of", lambda *given: other)
+    other = dp_frugal.walk_exposure(dpf.PureDP(epsilon=0.5), 2, 1)
+    monkeypatch.setattr(dp_frugal, "walk_exposure", lambda *given: other)
     with pytest.raises(dpf.CheckpointError, match="other noise"):
         dpf.DPFrugal1U.load(folder / "p", ledger=ledger)
 

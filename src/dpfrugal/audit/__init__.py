@@ -22,7 +22,8 @@ from dpfrugal.audit import claims, confidence
 from dpfrugal.audit.events import Event, Transcripts, best_event
 from dpfrugal.audit.search import Case, Pair, Periods, pairs, seen
 from dpfrugal.errors import ParameterError
-from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee, probability
+from dpfrugal.parameters import probability
+from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
 
 KEPT = (24, 3, 1)  # pairs that are learnt from, in three looks
 LOOKS = (100, 500, 2_000)  # runs of each stream

@@ -18,7 +18,8 @@ from typing import Final
 from dpfrugal.budget import loss_distributions, person_move_losses
 from dpfrugal.budget.person_moves import Exposure
 from dpfrugal.errors import ParameterError
-from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, _epsilon_of_zcdp, probability
+from dpfrugal.parameters import probability
+from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, _epsilon_of_zcdp
 
 # What computed bounds are raised by, to cover the rounding of their arithmetic.
 ROUNDING: Final = 1 + 1e-9

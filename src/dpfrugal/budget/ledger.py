@@ -12,13 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from dpfrugal import parameters
 from dpfrugal.budget import composition
 from dpfrugal.budget import ledger_rows as rows
 from dpfrugal.budget.composition import Spent
 from dpfrugal.budget.ledger_file import LedgerFile
-from dpfrugal.budget.ledger_rows import Damaged, Dataset, Spend, checked_name, spend_of
+from dpfrugal.budget.ledger_rows import Damaged, Dataset, Spend, spend_of
 from dpfrugal.errors import BudgetExceeded, LedgerError, ParameterError, ReplayError
-from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee, checked_max_items
+from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
 
 STALE = (
     "This checkpoint is stale: noise was taken since it was saved, so its items may have been released. "
@@ -56,7 +57,7 @@ class Ledger:
         adaptive: bool = False,
     ) -> None:
         self._total = None if total is None else checked_guarantee(total)
-        self._max_items_per_person = checked_max_items(max_items_per_person)
+        self._max_items_per_person = parameters.max_items_per_person(max_items_per_person)
         self._adaptive = bool(adaptive)
         self._file = LedgerFile(path, create=total is not None)
         self.datasets()  # reads every row: a damaged ledger is refused here
@@ -77,9 +78,9 @@ class Ledger:
     def open(self, dataset: str, total: Guarantee, *, max_items_per_person: int = 1, adaptive: bool = False) -> Dataset:
         """Promise a total for a dataset. Opened already: the promise must be the same."""
         wanted = Dataset(
-            name=checked_name("dataset", dataset),
+            name=parameters.name("dataset", dataset),
             total=checked_guarantee(total),
-            max_items_per_person=checked_max_items(max_items_per_person),
+            max_items_per_person=parameters.max_items_per_person(max_items_per_person),
             adaptive=bool(adaptive),
             opened=rows.now(()),
         )
@@ -94,7 +95,7 @@ class Ledger:
 
     def change_total(self, dataset: str, total: Guarantee) -> Dataset:
         """Promise another total, larger or smaller, but never less than what is spent."""
-        name, total = checked_name("dataset", dataset), checked_guarantee(total)
+        name, total = parameters.name("dataset", dataset), checked_guarantee(total)
 
         def work(connection: sqlite3.Connection) -> Dataset:
             changed = replace(self._known(connection, name), total=total)
@@ -107,7 +108,7 @@ class Ledger:
 
     def dataset(self, dataset: str) -> Dataset:
         """What was promised and spent."""
-        name = checked_name("dataset", dataset)
+        name = parameters.name("dataset", dataset)
         return self._read(lambda connection: self._known(connection, name))
 
     def datasets(self) -> tuple[Dataset, ...]:

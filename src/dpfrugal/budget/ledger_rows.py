@@ -7,15 +7,14 @@ from datetime import UTC, datetime
 from time import time as clock
 from typing import Any
 
+from dpfrugal import parameters
 from dpfrugal.budget import composition
 from dpfrugal.budget.composition import Claim, Spent
 from dpfrugal.budget.ledger_file import seal_of
-from dpfrugal.budget.person_moves import Exposure
-from dpfrugal.errors import LedgerError, ParameterError, ParameterTypeError
-from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, checked_guarantee, checked_max_items, positive
-from dpfrugal.storage.json_values import exposure_of, guarantee_of, of_exposure, of_guarantee
-
-LONGEST_NAME = 200
+from dpfrugal.budget.person_moves import Exposure, exposure_of, of_exposure
+from dpfrugal.errors import LedgerError, ParameterError
+from dpfrugal.parameters import positive
+from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, checked_guarantee, guarantee_of, of_guarantee
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,17 +80,6 @@ class Dataset:
         return f"{self.total} per {unit}{', chosen by looking' if self.adaptive else ''}"
 
 
-def checked_name(parameter: str, name: str) -> str:
-    """``name``, if it is short and can be printed."""
-    if not isinstance(name, str):
-        raise ParameterTypeError(f"{parameter} must be a string, not {type(name).__name__}.")
-    if not (0 < len(name) <= LONGEST_NAME and name.isprintable() and name == name.strip()):
-        raise ParameterError(
-            f"{parameter} must be 1 to {LONGEST_NAME} printable characters, with no space at its ends."
-        )
-    return name
-
-
 def spend_of(
     dataset: str,
     guarantee: Guarantee,
@@ -104,12 +92,12 @@ def spend_of(
     if exposure is not None and not exposure.accords(guarantee, rho):
         raise ParameterError(f"exposure must come to no less than {guarantee}: it says more noise than that needs.")
     return Spend(
-        dataset=checked_name("dataset", dataset),
+        dataset=parameters.name("dataset", dataset),
         guarantee=checked_guarantee(guarantee),
         when=now(()),
-        by=checked_name("by", by),
+        by=parameters.name("by", by),
         rule="",
-        max_items_per_person=checked_max_items(max_items_per_person),
+        max_items_per_person=parameters.max_items_per_person(max_items_per_person),
         generation=0,
         rho=None if rho is None else positive("rho", rho),
         exposure=exposure,

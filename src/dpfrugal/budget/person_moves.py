@@ -11,9 +11,10 @@ Gaussian noise of scale 4.472. That is ε = 1.991 at δ = 1e-6; of ρ = 0.1 no m
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, Sensitivity
+from dpfrugal.storage.json_values import fields_of, integer_of, list_of, packed, unpacked
 
 MOST_BUDGET: Final = 8  # beyond it what a person could do takes too long to work out
 LARGEST_SCALE: Final = 1e4
@@ -88,3 +89,17 @@ def exposed(guarantee: Guarantee, budget: int, moves: Iterable[tuple[int, Sensit
     if any(not 0 < move.scale <= LARGEST_SCALE or move.copies > MOST_COPIES for move in made):
         return None
     return Exposure(guarantee.noise, budget, made)
+
+
+def of_exposure(exposure: Exposure | None) -> Any:
+    """An exposure, field by field."""
+    return None if exposure is None else packed(exposure)
+
+
+def exposure_of(record: Any) -> Exposure | None:
+    """The exposure that ``of_exposure`` wrote; what could not be one is refused by its own checks."""
+    if record is None:
+        return None
+    parts = fields_of(record, ("noise", "budget", "moves"))
+    moves = tuple(unpacked(Move, move) for move in list_of(parts["moves"]))
+    return Exposure(parts["noise"], integer_of(parts["budget"]), moves)

@@ -13,10 +13,10 @@ from typing import Any
 
 from dpfrugal.budget.ledger import STALE, Ledger
 from dpfrugal.budget.ledger_rows import Spend, spend_of
-from dpfrugal.budget.person_moves import Exposure
+from dpfrugal.budget.person_moves import Exposure, exposure_of, of_exposure
 from dpfrugal.errors import DPFrugalError, LedgerError, ParameterError, ParameterTypeError, ReplayError
-from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, Sensitivity
-from dpfrugal.storage.json_values import exposure_of, guarantee_of, integer_of, of_exposure, of_guarantee
+from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, Sensitivity, guarantee_of, of_guarantee
+from dpfrugal.storage.json_values import integer_of
 
 SETTLED = "settled"
 

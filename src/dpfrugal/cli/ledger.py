@@ -9,6 +9,7 @@ import typer
 
 from dpfrugal.cli import options as o
 from dpfrugal.errors import ParameterError
+from dpfrugal.privacy.guarantees import of_guarantee
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger_rows import Dataset, Spend
@@ -142,7 +143,6 @@ def _stated(dataset: "Dataset", delta: float) -> Any:
 
 
 def _standing(dataset: "Dataset", delta: float) -> dict[str, Any]:
-    from dpfrugal.storage.json_values import of_guarantee
 
     stated = _stated(dataset, delta)
     return {
@@ -160,7 +160,6 @@ def _standing(dataset: "Dataset", delta: float) -> dict[str, Any]:
 
 
 def _entry(spend: "Spend") -> dict[str, Any]:
-    from dpfrugal.storage.json_values import of_guarantee
 
     return {
         "when": spend.when.isoformat(),

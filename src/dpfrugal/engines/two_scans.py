@@ -19,7 +19,7 @@ from dpfrugal.budget.ledger import Ledger
 from dpfrugal.errors import ItemError, ParameterTypeError, PrivacyError
 from dpfrugal.estimators.releases import SegmentRelease
 from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
-from dpfrugal.estimators.walk.frugal import NanPolicy
+from dpfrugal.parameters import NanPolicy
 from dpfrugal.privacy.guarantees import Guarantee
 
 SAMPLE: Final = 1 << 17

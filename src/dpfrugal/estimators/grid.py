@@ -12,7 +12,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.errors import ParameterError, ParameterTypeError
+from dpfrugal.errors import ParameterError
+from dpfrugal.parameters import integer, number
 
 HIGHEST_ITEM: Final = 2**63 - 1
 LOWEST_ITEM: Final = -(2**63)
@@ -33,14 +34,8 @@ class Grid:
     decimals: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.decimals, bool) or not isinstance(self.decimals, int | np.integer):
-            raise ParameterTypeError(f"decimals must be an integer, not {type(self.decimals).__name__}.")
-        if not 0 <= self.decimals <= MOST_DECIMALS:
-            raise ParameterError(
-                f"decimals must be between 0 and {MOST_DECIMALS}; {self.decimals} is not. "
-                "Rescale the items if they need another unit."
-            )
-        object.__setattr__(self, "decimals", int(self.decimals))
+        advice = " Rescale the items if they need another unit."
+        object.__setattr__(self, "decimals", integer("decimals", self.decimals, 0, MOST_DECIMALS, advice=advice))
 
     @property
     def scale(self) -> int:
@@ -86,9 +81,7 @@ class Grid:
 
     def start(self, start: float) -> int:
         """The grid point of a public start; refused where an estimate could not stay on the grid."""
-        if isinstance(start, bool) or not isinstance(start, int | float | np.integer | np.floating):
-            raise ParameterTypeError(f"start must be a number, not {type(start).__name__}.")
-        if not abs(start) < math.inf:
+        if not abs(number("start", start)) < math.inf:
             raise ParameterError(f"start must be finite; {start} is not.")
         index = self.index(start.item() if isinstance(start, np.generic) else start)
         if abs(index) > LARGEST_ESTIMATE:

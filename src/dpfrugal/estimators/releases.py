@@ -9,7 +9,8 @@ from typing import Any
 
 from dpfrugal.errors import ParameterError
 from dpfrugal.estimators.grid import Grid
-from dpfrugal.privacy.guarantees import NEIGHBOURS, Guarantee, Sensitivity, probability
+from dpfrugal.parameters import probability
+from dpfrugal.privacy.guarantees import NEIGHBOURS, Guarantee, Sensitivity
 
 SHOWN_BETA = 0.05
 Interval = tuple[float, float]

@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.errors import ParameterError, ParameterTypeError
+from dpfrugal.parameters import integer
 
 COIN_BITS: Final = 32
 COINS: Final = 1 << COIN_BITS
@@ -80,9 +80,6 @@ def key_from_seed(coin_seed: int | None) -> int:
     """The generator's key: from the caller's seed, or from the operating system's entropy."""
     if coin_seed is None:
         return secrets.randbits(64)
-    if isinstance(coin_seed, bool) or not isinstance(coin_seed, int):
-        raise ParameterTypeError(f"coin_seed must be an integer or None, not {type(coin_seed).__name__}.")
-    if not 0 <= coin_seed <= WORD_MASK:
-        raise ParameterError(f"coin_seed must be between 0 and 2**64 - 1; {coin_seed} is not.")
+    coin_seed = integer("coin_seed", coin_seed, 0, WORD_MASK, shown_high="2**64 - 1")
     # Seeds 0, 1, 2, … must not give keys a few GAMMAs apart: those streams would be shifts of each other.
     return mix64(mix64(coin_seed) ^ MIX_1)

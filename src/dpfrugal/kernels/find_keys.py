@@ -17,8 +17,8 @@ from numba import njit
 
 from dpfrugal.kernels.coins import MIX_1, MIX_2
 from dpfrugal.kernels.compiler import cached
+from dpfrugal.kernels.layout import LENGTH_BITS, LONGEST_KEY
 from dpfrugal.kernels.memory import PRIME, byte_at, fetch, half_at, product, word_at
-from dpfrugal.keys.arrays import LENGTH_BITS, LONGEST_KEY
 
 ROWS: Final = 128
 UNKNOWN: Final = -1

@@ -17,10 +17,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpfrugal.estimators.keyed.adaptive_steps import EXPONENT
 from dpfrugal.kernels.coins import BLOCK
 from dpfrugal.kernels.compiler import cached
 from dpfrugal.kernels.intrinsics import lowest, matches, prefetch
+from dpfrugal.kernels.layout import STEP_EXPONENT
 from dpfrugal.kernels.walk_stream import block_coins, inlined
 
 SIGN: Final = 1 << 31
@@ -35,7 +35,7 @@ def move(place: Any, item: Any, coin: Any, estimates: Any, steps: Any, up_from: 
     down = (item < estimate) & (coin >= down_from)
     moved = np.int64(up) - np.int64(down)
     if steps is not None:
-        moved <<= np.int64(steps[place] & EXPONENT)
+        moved <<= np.int64(steps[place] & STEP_EXPONENT)
     estimates[place] = estimate + moved
 
 

@@ -24,10 +24,6 @@ ALLOWED: Final = "keys must be integers, strings, bytes, truth values, dates, ti
 NO_FLOATS: Final = "keys must not be floating-point numbers, whose equality is a matter of rounding"
 NANOSECONDS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
-# A slot of the table of strings keeps the length below, the place above.
-LENGTH_BITS: Final = 20
-LONGEST_KEY: Final = (1 << LENGTH_BITS) - 1
-
 
 @dataclass(frozen=True)
 class Strings:

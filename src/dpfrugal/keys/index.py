@@ -14,10 +14,11 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal import parameters
 from dpfrugal.errors import ItemError, ItemTypeError, ParameterError, ParameterTypeError
+from dpfrugal.kernels.layout import LONGEST_KEY
 from dpfrugal.keys.arrays import (
     ALLOWED,
-    LONGEST_KEY,
     Kind,
     attempted,
     has_type,
@@ -43,22 +44,6 @@ UNTYPED: Final = (
 NULLS: Final = 'The batch has null keys; clean the data, or use null_keys="drop".'
 
 
-def checked_null_keys(null_keys: NullKeys) -> NullKeys:
-    """``null_keys``, if it is one."""
-    if null_keys not in ("raise", "drop"):
-        raise ParameterError(f'null_keys must be "raise" or "drop"; {null_keys!r} is neither.')
-    return null_keys
-
-
-def checked_max_keys(max_keys: int) -> int:
-    """``max_keys``, if it can be one."""
-    if isinstance(max_keys, bool) or not isinstance(max_keys, int | np.integer):
-        raise ParameterTypeError(f"max_keys must be an integer, not {type(max_keys).__name__}.")
-    if not 1 <= max_keys <= LARGEST_CODE:
-        raise ParameterError(f"max_keys must be between 1 and {LARGEST_CODE}; {max_keys} is not.")
-    return int(max_keys)
-
-
 class KeyIndex:
     """Keys and their codes. ``keys`` declares them; without it, keys are added as they come (``grow``).
 
@@ -67,7 +52,7 @@ class KeyIndex:
     """
 
     def __init__(self, keys: Any = None, *, max_keys: int = MOST_KEYS, typed: bool = False) -> None:
-        self.max_keys = checked_max_keys(max_keys)
+        self.max_keys = parameters.integer("max_keys", max_keys, 1, LARGEST_CODE)
         self._typed = typed
         self.kind: Kind | None = None
         self._home: Any = None  # the Arrow type that keys are shown in

@@ -17,16 +17,7 @@ from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, OWN_C
 from dpfrugal.paper.datasets import CHUNK, DATASETS
 from dpfrugal.paper.exact import ExactQuantiles, ranks, selected
 from dpfrugal.paper.results import ResultsFile
-from dpfrugal.paper.settings import (
-    ALGORITHMS,
-    DECIMALS,
-    DISTRIBUTIONS,
-    PANELS,
-    START,
-    Scale,
-    Setting,
-    default_setting,
-)
+from dpfrugal.paper.settings import ALGORITHMS, DECIMALS, DISTRIBUTIONS, PANELS, START, Scale, Setting, default_setting
 from dpfrugal.paper.task import Task
 from dpfrugal.privacy.guarantees import PureDP
 

@@ -9,37 +9,22 @@ Worked number: DP-Frugal-1U moves by at most 2 grid steps, so ``PureDP(epsilon=1
 """
 
 import math
-import numbers
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from dpfrugal.errors import ParameterError, ParameterTypeError
+from dpfrugal.parameters import integer, one_of, positive, probability
 from dpfrugal.privacy import discrete_gaussian
+from dpfrugal.storage.json_values import fields_of
 
 NEIGHBOURS = "replace-one"
 # OpenDP rounds every step of its privacy maps up; a Gaussian scale this much larger stays below the promise.
 MAP_ROUNDING = 1 + 2.0**-48
 # What a check allows for the rounding of its own arithmetic, which is finer by far; never in favour of less noise.
 HAIR = 1 - 1e-12
-
-
-def positive(name: str, value: float) -> float:
-    """``value`` as a float, if it is finite and above zero."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ParameterTypeError(f"{name} must be a number, not {type(value).__name__}.")
-    if not (math.isfinite(value) and value > 0):
-        raise ParameterError(f"{name} must be finite and above 0; {value} is not.")
-    return float(value)
-
-
-def probability(name: str, value: float) -> float:
-    """``value`` as a float, if it lies strictly between 0 and 1."""
-    if isinstance(value, numbers.Real) and not isinstance(value, bool) and not 0 < value < 1:
-        raise ParameterError(f"{name} must lie strictly between 0 and 1; {value} does not.")
-    return positive(name, value)
 
 
 @dataclass(frozen=True)
@@ -59,9 +44,8 @@ class Sensitivity:
         """An integer is the sensitivity of one number in one release."""
         if isinstance(sensitivity, Sensitivity):
             return sensitivity
-        if isinstance(sensitivity, bool) or not isinstance(sensitivity, int) or sensitivity < 1:
-            raise ParameterError(f"sensitivity must be an integer of at least 1; {sensitivity!r} is not.")
-        return cls(sensitivity, sensitivity**2, one_number=True)
+        checked = integer("sensitivity", sensitivity, 1)
+        return cls(checked, checked**2, one_number=True)
 
     @property
     def l2(self) -> float:
@@ -203,8 +187,7 @@ class ApproxDP(_Gaussian):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta))
-        if self.calibration not in ("analytic", "classic"):
-            raise ParameterError(f'calibration must be "analytic" or "classic"; {self.calibration!r} is neither.')
+        one_of("calibration", self.calibration, ("analytic", "classic"))
         if self.calibration == "classic":
             self.noise_scale(2)  # refuse at the door: 2 is the sensitivity the paper calibrates for
 
@@ -300,23 +283,19 @@ def checked_guarantee(guarantee: Guarantee) -> Guarantee:
     return guarantee
 
 
-def checked_max_items(max_items_per_person: int) -> int:
-    """``max_items_per_person``, if it can be one."""
-    if isinstance(max_items_per_person, bool) or not isinstance(max_items_per_person, numbers.Integral):
-        raise ParameterTypeError(f"max_items_per_person must be an integer, not {type(max_items_per_person).__name__}.")
-    if not 1 <= max_items_per_person <= 10**9:
-        raise ParameterError(f"max_items_per_person must be between 1 and 10**9; {max_items_per_person} is not.")
-    return int(max_items_per_person)
+GUARANTEES = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
 
 
-def checked_max_keys_per_person(max_keys_per_person: int | None) -> int | None:
-    """``max_keys_per_person``, if it can be one; None is no bound of its own."""
-    if max_keys_per_person is None:
-        return None
-    if isinstance(max_keys_per_person, bool) or not isinstance(max_keys_per_person, numbers.Integral):
-        raise ParameterTypeError(
-            f"max_keys_per_person must be an integer or None, not {type(max_keys_per_person).__name__}."
-        )
-    if not 1 <= max_keys_per_person <= 10**9:
-        raise ParameterError(f"max_keys_per_person must be between 1 and 10**9; {max_keys_per_person} is not.")
-    return int(max_keys_per_person)
+def of_guarantee(guarantee: Guarantee) -> dict[str, Any]:
+    """A guarantee by its name: ``{"PureDP": {"epsilon": 1.0}}``."""
+    return {type(guarantee).__name__: asdict(guarantee)}
+
+
+def guarantee_of(record: Any) -> Guarantee:
+    """The guarantee that ``of_guarantee`` wrote."""
+    if not isinstance(record, dict) or len(record) != 1:
+        raise ValueError("a guarantee has one name")
+    ((name, parameters),) = record.items()
+    if (kind := GUARANTEES.get(name)) is None:
+        raise ValueError("no such guarantee")
+    return kind(**fields_of(parameters, [field.name for field in fields(kind)]))

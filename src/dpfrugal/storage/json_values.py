@@ -1,4 +1,4 @@
-"""Values as JSON and back, exactly: floats as hexadecimal digits, integers as they are, guarantees by their name.
+"""Values as JSON and back, exactly: floats as hexadecimal digits, integers as they are.
 
 What is read back is checked: a field that is missing, of another type or out of its range raises ``ValueError``.
 """
@@ -6,50 +6,13 @@ What is read back is checked: a field that is missing, of another type or out of
 import dataclasses
 import types
 import typing
-from dataclasses import asdict
+from collections.abc import Collection
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.budget.person_moves import Exposure, Move
-from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
-
-GUARANTEES = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
 T = TypeVar("T")
-
-
-def of_guarantee(guarantee: Guarantee) -> dict[str, Any]:
-    """A guarantee by its name: ``{"PureDP": {"epsilon": 1.0}}``."""
-    return {type(guarantee).__name__: asdict(guarantee)}
-
-
-def guarantee_of(record: Any) -> Guarantee:
-    """The guarantee that ``of_guarantee`` wrote."""
-    if not isinstance(record, dict) or len(record) != 1:
-        raise ValueError("a guarantee has one name")
-    ((name, parameters),) = record.items()
-    kind = GUARANTEES.get(name)
-    if kind is None or not isinstance(parameters, dict):
-        raise ValueError("no such guarantee")
-    if set(parameters) != {field.name for field in dataclasses.fields(kind)}:
-        raise ValueError("a guarantee has other parameters")
-    return kind(**parameters)
-
-
-def of_exposure(exposure: Exposure | None) -> Any:
-    """An exposure, field by field."""
-    return None if exposure is None else packed(exposure)
-
-
-def exposure_of(record: Any) -> Exposure | None:
-    """The exposure that ``of_exposure`` wrote; what could not be one is refused by its own checks."""
-    if record is None:
-        return None
-    if not isinstance(record, dict) or set(record) != {"noise", "budget", "moves"}:
-        raise ValueError("not an exposure")
-    moves = tuple(unpacked(Move, move) for move in list_of(record["moves"]))
-    return Exposure(record["noise"], integer_of(record["budget"]), moves)
 
 
 def of_float(number: float) -> str:
@@ -74,6 +37,13 @@ def integer_of(record: Any, low: int = 0, high: int = 2**63 - 1) -> int:
 def floats_of(record: Any) -> NDArray[np.float64]:
     """An array of floats."""
     return np.array([float_of(part) for part in list_of(record)], dtype=np.float64)
+
+
+def fields_of(record: Any, names: Collection[str]) -> dict[str, Any]:
+    """A dictionary with these names and no others."""
+    if not isinstance(record, dict) or set(record) != set(names):
+        raise ValueError(f"not a record of {', '.join(names)}")
+    return record
 
 
 def list_of(record: Any, size: int | None = None) -> list[Any]:
@@ -113,10 +83,9 @@ def packed(value: Any) -> Any:
 def unpacked(kind: type[T], record: Any) -> T:
     """The dataclass of that kind that ``packed`` wrote; its annotations say what each field must be."""
     hints = typing.get_type_hints(kind)
-    names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    if not isinstance(record, dict) or set(record) != names:
-        raise ValueError(f"not the fields of {kind.__name__}")
-    return kind(**{name: _unpacked(hints[name], record[name]) for name in names})
+    names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    parts = fields_of(record, names)
+    return kind(**{name: _unpacked(hints[name], parts[name]) for name in names})
 
 
 def _unpacked(hint: Any, record: Any) -> Any:

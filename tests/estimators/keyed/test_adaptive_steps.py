@@ -8,13 +8,13 @@ import pytest
 import dpfrugal as dpf
 from dpfrugal.estimators.keyed.adaptive_steps import (
     DOWN,
-    EXPONENT,
     LARGEST_EXPONENT,
     UP,
     adapted,
     exponents,
     usual_noise,
 )
+from dpfrugal.kernels.layout import STEP_EXPONENT
 from dpfrugal.privacy.guarantees import Sensitivity
 
 ONE = dpf.PureDP(epsilon=1.0)
@@ -42,8 +42,8 @@ def test_the_rule(before: int, moved: float, after: int) -> None:
 
 
 def test_a_byte_holds_every_step() -> None:
-    assert LARGEST_EXPONENT <= EXPONENT
-    assert EXPONENT & (UP | DOWN) == 0
+    assert LARGEST_EXPONENT <= STEP_EXPONENT
+    assert STEP_EXPONENT & (UP | DOWN) == 0
     assert exponents(np.array([LARGEST_EXPONENT | DOWN], dtype=np.uint8)).tolist() == [LARGEST_EXPONENT]
 
 

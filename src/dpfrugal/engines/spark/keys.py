@@ -13,6 +13,7 @@ from dpfrugal.engines.spark.unordered_walk.packets import NULL_KEY, UNDECLARED, 
 from dpfrugal.engines.spark.worker import InWorker
 from dpfrugal.errors import ParameterError, ParameterTypeError
 from dpfrugal.keys.index import KeyIndex
+from dpfrugal.parameters import integer
 
 
 def declared_keys(keys: Any, by: str) -> Any:
@@ -109,9 +110,7 @@ def partitions_for(df: Any, partitions: int | None) -> int:
         spark = df.sparkSession
         most = int(spark.conf.get("spark.sql.shuffle.partitions"))
         return min(most, max(partitions_of(df), int(spark.sparkContext.defaultParallelism)))
-    if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
-        raise ParameterError(f"partitions must be a whole number above 0; {partitions} is not.")
-    return partitions
+    return integer("partitions", partitions, 1)
 
 
 PACKETS = "bucket int, round int, group int, turn int, rows binary, seen array<bigint>"

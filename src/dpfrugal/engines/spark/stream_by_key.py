@@ -26,10 +26,9 @@ from dpfrugal.engines.spark.stream_checkpoint import Records
 from dpfrugal.engines.spark.table_by_key import Found, KeyedOptions, Walk, released_frame, take
 from dpfrugal.engines.spark.worker import run
 from dpfrugal.engines.two_scans import checked_options
-from dpfrugal.errors import ParameterError, ParameterTypeError
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
-from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
-from dpfrugal.storage.json_values import of_guarantee
+from dpfrugal.parameters import integer
+from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, of_guarantee
 
 
 def stream_quantiles_by(
@@ -62,10 +61,7 @@ def stream_quantiles_by(
     checked_sink(sink, "a table")
     checked_trigger(trigger)
     checked_options(options, KeyedOptions)
-    if isinstance(release_every, bool) or not isinstance(release_every, int):
-        raise ParameterTypeError(f"release_every must be an integer, not {type(release_every).__name__}.")
-    if release_every < 1:
-        raise ParameterError(f"release_every must be at least 1; {release_every} is not.")
+    integer("release_every", release_every, 1)
     ledger, dataset = options.pop("ledger", None), options.pop("dataset", None)
     keys = declared_keys(keys, by)
     estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=keys, discover_keys=discover_keys, **options)

@@ -34,10 +34,8 @@ from dpfrugal.engines.spark.worker import InWorker, run
 from dpfrugal.engines.two_scans import checked_options
 from dpfrugal.errors import ItemError
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
-from dpfrugal.estimators.walk.frugal import NanPolicy
-from dpfrugal.inputs.dataframes import checked_rounds
 from dpfrugal.kernels import coins
-from dpfrugal.keys.index import NullKeys
+from dpfrugal.parameters import NanPolicy, NullKeys, integer
 from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
 
 log = logging.getLogger(__name__)
@@ -82,7 +80,7 @@ def quantiles_by(
     of the rows, of which the last is returned: steps adapt where quantiles are far from the start, for the one
     guarantee. The other options are those of ``KeyedDPFrugal1U``.
     """
-    checked_rounds(rounds)
+    integer("rounds", rounds, 1)
     checked_options(options, KeyedOptions)
     item(checked_frame(df, streaming=False), column)
     field(df, by)

@@ -19,10 +19,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal.kernels.layout import STEP_EXPONENT
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 
-# The byte of a step: e in the lower bits, and whether the last release moved it up or down by more than noise.
-EXPONENT: Final = 0b0001_1111
+# The upper bits of a step's byte: whether the last release moved the estimate up or down by more than noise.
 UP: Final = 0b0010_0000
 DOWN: Final = 0b0100_0000
 # 2^62 + 2^24 times the rows between two releases must stay below 2^63.
@@ -37,7 +37,7 @@ def usual_noise(guarantee: Guarantee, sensitivity: Sensitivity) -> float:
 
 def exponents(steps: NDArray[np.uint8]) -> NDArray[np.int64]:
     """The e of every step."""
-    return (steps & EXPONENT).astype(np.int64)
+    return (steps & STEP_EXPONENT).astype(np.int64)
 
 
 def adapted(steps: NDArray[np.uint8], moved: NDArray[np.float64], usual: float) -> NDArray[np.uint8]:
@@ -47,4 +47,4 @@ def adapted(steps: NDArray[np.uint8], moved: NDArray[np.float64], usual: float) 
     again = (direction != 0) & (direction == last)
     first = (direction != 0) & (last == 0)
     change = np.where(again, 1, np.where(first, 0, -1))
-    return np.clip((steps & EXPONENT).astype(np.int8) + change, 0, LARGEST_EXPONENT).astype(np.uint8) | direction
+    return np.clip((steps & STEP_EXPONENT).astype(np.int8) + change, 0, LARGEST_EXPONENT).astype(np.uint8) | direction

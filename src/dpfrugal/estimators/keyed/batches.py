@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.errors import ItemError, ItemTypeError
-from dpfrugal.estimators.walk.frugal import NanPolicy
 from dpfrugal.inputs.numbers import chunks
 from dpfrugal.kernels.threads import WORTH_A_THREAD, at_once
-from dpfrugal.keys.index import UNDECLARED, Codes, KeyIndex, NullKeys
+from dpfrugal.keys.index import UNDECLARED, Codes, KeyIndex
+from dpfrugal.parameters import NanPolicy, NullKeys
 
 # So many rows are looked up and walked at once: their codes take 4 MB.
 PIECE: Final = 1 << 20

@@ -10,15 +10,16 @@ with a hundred rows as for one with a million.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.person_moves import Exposure, exposed
 from dpfrugal.budget.spending import Account
-from dpfrugal.errors import ItemError, ParameterError, ParameterTypeError, ReplayError
+from dpfrugal.errors import ItemError, ParameterError, ReplayError
 from dpfrugal.estimators.base import Guarded
 from dpfrugal.estimators.grid import Grid
 from dpfrugal.estimators.keyed.batches import PIECE, UNEVEN, Keys, KnownCodes, pieces, sized
@@ -27,23 +28,14 @@ from dpfrugal.estimators.keyed.state import KeyedState
 from dpfrugal.estimators.keyed.walk import is_one_call
 from dpfrugal.estimators.releases import SHOWN_BETA
 from dpfrugal.estimators.walk.dispatch import Path
-from dpfrugal.estimators.walk.frugal import NanPolicy, checked_nan_policy, quantiles_of
 from dpfrugal.kernels import coins
 from dpfrugal.keys.discovery import KeyDiscovery, in_order_of_keys
-from dpfrugal.keys.index import MOST_KEYS, KeyIndex, NullKeys, checked_null_keys
+from dpfrugal.keys.index import MOST_KEYS, KeyIndex
 from dpfrugal.keys.person_limits import Contributions
-from dpfrugal.privacy.guarantees import (
-    ApproxDP,
-    Guarantee,
-    Sensitivity,
-    checked_guarantee,
-    checked_max_items,
-    checked_max_keys_per_person,
-)
+from dpfrugal.parameters import NanPolicy, NullKeys
+from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, Sensitivity, checked_guarantee
 from dpfrugal.privacy.noise import Progress
 from dpfrugal.storage.checkpoint_file import Contents
-
-MOST_THREADS: Final = 64
 
 
 def keyed_sensitivity(quantiles: int, max_items_per_person: int, max_keys_per_person: int | None) -> Sensitivity:
@@ -111,13 +103,12 @@ class KeyedDPFrugal1U(Guarded):
         dataset: str | None = None,
     ) -> None:
         self._guarantee = checked_guarantee(guarantee)
-        self._max_items_per_person = checked_max_items(max_items_per_person)
-        self._max_keys_per_person = checked_max_keys_per_person(max_keys_per_person)
-        self._nan_policy, self._null_keys = checked_nan_policy(nan_policy), checked_null_keys(null_keys)
-        self._threads = checked_threads(threads)
-        if not isinstance(adaptive_steps, bool):
-            raise ParameterTypeError(f"adaptive_steps must be True or False, not {type(adaptive_steps).__name__}.")
-        path = Path(quantiles_of(quantile), Grid(decimals), coins.key_from_seed(coin_seed))
+        self._max_items_per_person = parameters.max_items_per_person(max_items_per_person)
+        self._max_keys_per_person = parameters.max_keys_per_person(max_keys_per_person)
+        self._nan_policy, self._null_keys = parameters.nan_policy(nan_policy), parameters.null_keys(null_keys)
+        self._threads = parameters.threads(threads)
+        parameters.truth("adaptive_steps", adaptive_steps)
+        path = Path(parameters.quantiles(quantile), Grid(decimals), coins.key_from_seed(coin_seed))
         bounds = self._max_items_per_person, self._max_keys_per_person
         self._sensitivity = keyed_sensitivity(len(path.quantiles), *bounds)
         guarantee.noise_scale(self._sensitivity)  # what cannot be calibrated is refused here, not at the release
@@ -326,12 +317,3 @@ def starts_of(start: float | Sequence[float], grid: Grid, keys: int) -> NDArray[
     if points.size != keys:
         raise ParameterError(f"start must be one number, or one for each of {keys:,} keys; there are {points.size:,}.")
     return points
-
-
-def checked_threads(threads: int) -> int:
-    """``threads``, if it is a power of two."""
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer):
-        raise ParameterTypeError(f"threads must be an integer, not {type(threads).__name__}.")
-    if not 1 <= threads <= MOST_THREADS or threads & (threads - 1):
-        raise ParameterError(f"threads must be a power of two between 1 and {MOST_THREADS}; {threads} is not.")
-    return int(threads)

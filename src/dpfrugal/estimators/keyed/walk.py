@@ -10,11 +10,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.estimators.keyed.adaptive_steps import EXPONENT
 from dpfrugal.estimators.walk.dispatch import EXACT_AS_FLOAT, Path
 from dpfrugal.estimators.walk.frugal import step
 from dpfrugal.kernels import coins, compiler
 from dpfrugal.kernels.compiler import loading, read_only
+from dpfrugal.kernels.layout import STEP_EXPONENT
 from dpfrugal.kernels.threads import WORTH_A_THREAD, at_once
 
 # Estimates that take up more memory than this are asked for ahead of their rows.
@@ -38,7 +38,7 @@ def walk_keys_plainly(
             item, coin = path.grid.index(value), coins.coin(path.key, int(clock[0]))
             for k, (up_from, down_from) in enumerate(path.thresholds):
                 estimate = int(estimates[code, k])
-                size = 1 if steps is None else 1 << int(steps[code, k] & EXPONENT)
+                size = 1 if steps is None else 1 << int(steps[code, k] & STEP_EXPONENT)
                 estimates[code, k] += size * (step(estimate, item, coin, up_from, down_from) - estimate)
         clock[0] += 1  # whatever the row did, its position's coin is used up
 

@@ -27,7 +27,8 @@ from dpfrugal.estimators.segments.locate import HUGE, SHORTEST
 from dpfrugal.estimators.segments.noisy_cdf import NoisyCdf
 from dpfrugal.estimators.segments.one_scan import FEWEST_EDGES, LOUDNESS, MOST_EDGES
 from dpfrugal.estimators.segments.search import Search
-from dpfrugal.privacy.guarantees import Guarantee, Sensitivity, positive, probability
+from dpfrugal.parameters import positive, probability
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 from dpfrugal.privacy.noise import add_noise
 from dpfrugal.storage.json_values import floats_of, integer_of, list_of, packed
 

@@ -17,17 +17,19 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
-from dpfrugal.errors import ItemError, ParameterError, ParameterTypeError
+from dpfrugal.errors import ItemError, ParameterError
 from dpfrugal.estimators import base
 from dpfrugal.estimators.base import Guarded
 from dpfrugal.estimators.releases import SegmentRelease
 from dpfrugal.estimators.segments.counting import count_below
 from dpfrugal.estimators.segments.planner import LocateRefine
-from dpfrugal.estimators.walk.frugal import NanPolicy, admitted, checked_nan_policy, quantiles_of
+from dpfrugal.estimators.walk.frugal import admitted
 from dpfrugal.inputs.numbers import Chunk, chunks
-from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee, checked_max_items, positive
+from dpfrugal.parameters import NanPolicy, positive
+from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee, guarantee_of, of_guarantee
 from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents
 
@@ -66,12 +68,11 @@ class PrivateQuantile(Guarded):
         ledger: Ledger | None = None,
         dataset: str | None = None,
     ) -> None:
-        self._quantiles = quantiles_of(quantile)
+        self._quantiles = parameters.quantiles(quantile)
         self._guarantee = checked_guarantee(guarantee)
-        self._max_items_per_person = checked_max_items(max_items_per_person)
-        self._nan_policy = checked_nan_policy(nan_policy)
-        if isinstance(start, bool) or not isinstance(start, int | float | np.integer | np.floating):
-            raise ParameterTypeError(f"start must be a number, not {type(start).__name__}.")
+        self._max_items_per_person = parameters.max_items_per_person(max_items_per_person)
+        self._nan_policy = parameters.nan_policy(nan_policy)
+        parameters.number("start", start)
         self._hints = (start, expected_items, half_life)
         self._machine = LocateRefine(
             self._quantiles,
@@ -206,7 +207,7 @@ class PrivateQuantile(Guarded):
     def _contents(self) -> Contents:
         parameters = {
             "quantiles": json_values.packed(self._quantiles),
-            "guarantee": json_values.of_guarantee(self._guarantee),
+            "guarantee": of_guarantee(self._guarantee),
             "max_items_per_person": self._max_items_per_person,
             "nan_policy": self._nan_policy,
             "hints": json_values.packed([None if hint is None else float(hint) for hint in self._hints]),
@@ -227,7 +228,7 @@ class PrivateQuantile(Guarded):
         )
         estimator = cls(
             json_values.floats_of(parameters["quantiles"]).tolist(),
-            json_values.guarantee_of(parameters["guarantee"]),
+            guarantee_of(parameters["guarantee"]),
             max_items_per_person=parameters["max_items_per_person"],
             start=start or 0.0,
             expected_items=expected_items,  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.person_moves import Exposure, exposed
 from dpfrugal.budget.spending import Account
@@ -21,9 +22,10 @@ from dpfrugal.estimators import base
 from dpfrugal.estimators.base import Guarded
 from dpfrugal.estimators.grid import LARGEST_ESTIMATE
 from dpfrugal.estimators.releases import WalkRelease
-from dpfrugal.estimators.walk.frugal import MOST_PENDING, Frugal1U, NanPolicy, admitted, points_of
+from dpfrugal.estimators.walk.frugal import MOST_PENDING, Frugal1U, admitted, points_of
+from dpfrugal.parameters import NanPolicy
 from dpfrugal.privacy import noise
-from dpfrugal.privacy.guarantees import Guarantee, Sensitivity, checked_guarantee, checked_max_items
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity, checked_guarantee, guarantee_of, of_guarantee
 from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents
 
@@ -35,7 +37,7 @@ def sensitivity_of(quantiles: int, max_items_per_person: int) -> Sensitivity:
     return Sensitivity(l1=steps * quantiles, l2_squared=steps**2 * quantiles, one_number=once)
 
 
-def exposure_of(guarantee: Guarantee, quantiles: int, max_items_per_person: int) -> Exposure | None:
+def walk_exposure(guarantee: Guarantee, quantiles: int, max_items_per_person: int) -> Exposure | None:
     """What one person can move: each item every estimate of its release by 2, whichever releases they lie in."""
     sensitivity = sensitivity_of(quantiles, max_items_per_person)
     moves = ((items, sensitivity, 2 * items, quantiles) for items in range(1, max_items_per_person + 1))
@@ -76,7 +78,7 @@ class DPFrugal1U(Guarded):
         dataset: str | None = None,
     ) -> None:
         self._guarantee = checked_guarantee(guarantee)
-        self._max_items_per_person = checked_max_items(max_items_per_person)
+        self._max_items_per_person = parameters.max_items_per_person(max_items_per_person)
         self._walk = Frugal1U(quantile, decimals=decimals, start=start, nan_policy=nan_policy, coin_seed=coin_seed)
         self._sensitivity = sensitivity_of(len(self.quantiles), self._max_items_per_person)
         guarantee.noise_scale(self._sensitivity)  # what cannot be calibrated is refused here, not at the release
@@ -85,7 +87,7 @@ class DPFrugal1U(Guarded):
                 *(ledger, dataset, guarantee, self._sensitivity),
                 by=type(self).__name__,
                 max_items_per_person=self._max_items_per_person,
-                exposure=exposure_of(guarantee, len(self.quantiles), self._max_items_per_person),
+                exposure=walk_exposure(guarantee, len(self.quantiles), self._max_items_per_person),
             )
         )
         self._last: WalkRelease | None = None
@@ -157,7 +159,7 @@ class DPFrugal1U(Guarded):
     def _contents(self) -> Contents:
         walk, (points, items) = self._walk._contents(), self._anchor
         more = {
-            "guarantee": json_values.of_guarantee(self._guarantee),
+            "guarantee": of_guarantee(self._guarantee),
             "max_items_per_person": self._max_items_per_person,
         }
         public = {"anchor": points.tolist(), "anchored_at": items, "released": self._last is not None}
@@ -168,7 +170,7 @@ class DPFrugal1U(Guarded):
         parameters, state, walk = contents.parameters, contents.state, Frugal1U._of_contents(contents)
         estimator = cls(
             walk.quantiles,
-            json_values.guarantee_of(parameters["guarantee"]),
+            guarantee_of(parameters["guarantee"]),
             max_items_per_person=parameters["max_items_per_person"],
         )
         estimator._walk = walk

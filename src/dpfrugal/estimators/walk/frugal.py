@@ -12,21 +12,20 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal import parameters
 from dpfrugal.errors import ItemError, ParameterError
 from dpfrugal.estimators.grid import HIGHEST_ITEM, Grid
 from dpfrugal.estimators.walk.dispatch import Path, advance, advance_by_numpy
 from dpfrugal.inputs.numbers import Chunk, chunks, number
 from dpfrugal.kernels import coins
-from dpfrugal.privacy.guarantees import probability
+from dpfrugal.parameters import NanPolicy
 from dpfrugal.storage import checkpoint_file, json_values
 from dpfrugal.storage.checkpoint_file import Contents
-
-NanPolicy = Literal["raise", "omit"]
 
 # Single items wait here until they are worth a batch; every look at the state takes them in first.
 MOST_PENDING: Final = 1 << 10
@@ -59,24 +58,6 @@ def walk_plainly(estimates: NDArray[np.int64], position: int, chunk: Chunk, path
         for k, (up_from, down_from) in enumerate(path.thresholds):
             estimates[k] = step(int(estimates[k]), point, coin, up_from, down_from)
     return absent
-
-
-def quantiles_of(quantile: float | Sequence[float]) -> tuple[float, ...]:
-    """One q or several, each strictly between 0 and 1, no two alike."""
-    several: list[Any] = [quantile] if np.ndim(quantile) == 0 else list(quantile)  # type: ignore[arg-type]
-    if not several:
-        raise ParameterError("quantile must be a number or a sequence of at least one number; it is empty.")
-    checked = tuple(probability("quantile", q) for q in several)
-    if len(set(checked)) < len(checked):
-        raise ParameterError("quantile must not name the same quantile twice.")
-    return checked
-
-
-def checked_nan_policy(nan_policy: NanPolicy) -> NanPolicy:
-    """``nan_policy``, if it is one."""
-    if nan_policy not in ("raise", "omit"):
-        raise ParameterError(f'nan_policy must be "raise" or "omit"; {nan_policy!r} is neither.')
-    return nan_policy
 
 
 def admitted(item: Any, nan_policy: NanPolicy) -> int | float:
@@ -116,8 +97,8 @@ class Frugal1U:
         nan_policy: NanPolicy = "raise",
         coin_seed: int | None = None,
     ) -> None:
-        self._path = Path(quantiles_of(quantile), Grid(decimals), coins.key_from_seed(coin_seed))
-        self._nan_policy = checked_nan_policy(nan_policy)
+        self._path = Path(parameters.quantiles(quantile), Grid(decimals), coins.key_from_seed(coin_seed))
+        self._nan_policy = parameters.nan_policy(nan_policy)
         self._estimates = np.full(len(self.quantiles), self._path.grid.start(start), dtype=np.int64)
         self._position = 0
         self._pending: list[int | float] = []

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from dpfrugal.engines.spark.unordered_walk.packets import COUNTS, UNDECLARED, pieces, with_words
 from dpfrugal.engines.spark.unordered_walk.secret_words import COIN_BITS
 from dpfrugal.estimators.grid import Grid
-from dpfrugal.estimators.keyed.adaptive_steps import EXPONENT, exponents
+from dpfrugal.estimators.keyed.adaptive_steps import exponents
 from dpfrugal.estimators.keyed.walk import comparable
 from dpfrugal.estimators.walk.dispatch import Path
 from dpfrugal.estimators.walk.frugal import step
 from dpfrugal.kernels.compiler import loading, read_only
+from dpfrugal.kernels.layout import STEP_EXPONENT
 
 
 def walk_rows_plainly(
@@ -39,7 +40,7 @@ def walk_rows_plainly(
             item, coin = path.grid.index(value), word % (1 << COIN_BITS)
             for k, (up_from, down_from) in enumerate(path.thresholds):
                 estimate = int(estimates[code, k])
-                size = 1 if steps is None else 1 << int(steps[code, k] & EXPONENT)
+                size = 1 if steps is None else 1 << int(steps[code, k] & STEP_EXPONENT)
                 estimates[code, k] += size * (step(estimate, item, coin, up_from, down_from) - estimate)
 
 

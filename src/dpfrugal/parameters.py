@@ -1,0 +1,118 @@
+"""Checks of public parameters: each gives the parameter back as its plain type, or refuses it in one sentence.
+
+A sentence names the parameter, the rule and the given value: parameters are public, so their values may be shown.
+"""
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any, Final, Literal, TypeVar, get_args
+
+import numpy as np
+
+from dpfrugal.errors import ParameterError, ParameterTypeError
+
+NanPolicy = Literal["raise", "omit"]
+NullKeys = Literal["raise", "drop"]
+
+MOST_PER_PERSON: Final = 10**9
+MOST_THREADS: Final = 64
+LONGEST_NAME: Final = 200
+
+Word = TypeVar("Word", bound=str)
+
+
+def number(name: str, value: float) -> float:
+    """``value``, if it is a real number; NaN and infinities are the caller's to refuse."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ParameterTypeError(f"{name} must be a number, not {type(value).__name__}.")
+    return value
+
+
+def positive(name: str, value: float) -> float:
+    """``value`` as a float, if it is finite and above zero."""
+    if not (math.isfinite(number(name, value)) and value > 0):
+        raise ParameterError(f"{name} must be finite and above 0; {value} is not.")
+    return float(value)
+
+
+def probability(name: str, value: float) -> float:
+    """``value`` as a float, if it lies strictly between 0 and 1."""
+    if not 0 < number(name, value) < 1:
+        raise ParameterError(f"{name} must lie strictly between 0 and 1; {value} does not.")
+    return float(value)
+
+
+def integer(name: str, value: int, low: int, high: int | None = None, *, shown_high: str = "", advice: str = "") -> int:
+    """``value`` as an int, if it lies between ``low`` and ``high``; ``shown_high`` is a shorter way to write that."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise ParameterTypeError(f"{name} must be an integer, not {type(value).__name__}.")
+    if high is None and value < low:
+        raise ParameterError(f"{name} must be at least {low}; {value} is not.{advice}")
+    if high is not None and not low <= value <= high:
+        raise ParameterError(f"{name} must be between {low} and {shown_high or high}; {value} is not.{advice}")
+    return int(value)
+
+
+def truth(name: str, value: bool) -> bool:
+    """``value``, if it is True or False."""
+    if not isinstance(value, bool):
+        raise ParameterTypeError(f"{name} must be True or False, not {type(value).__name__}.")
+    return value
+
+
+def one_of(name: str, value: Word, words: tuple[str, ...]) -> Word:
+    """``value``, if it is one of two words."""
+    if value not in words:
+        first, second = words
+        raise ParameterError(f'{name} must be "{first}" or "{second}"; {value!r} is neither.')
+    return value
+
+
+def quantiles(quantile: float | Sequence[float]) -> tuple[float, ...]:
+    """One q or several, each strictly between 0 and 1, no two alike."""
+    several: list[Any] = [quantile] if np.ndim(quantile) == 0 else list(quantile)  # type: ignore[arg-type]
+    if not several:
+        raise ParameterError("quantile must be a number or a sequence of at least one number; it is empty.")
+    checked = tuple(probability("quantile", q) for q in several)
+    if len(set(checked)) < len(checked):
+        raise ParameterError("quantile must not name the same quantile twice.")
+    return checked
+
+
+def nan_policy(value: NanPolicy) -> NanPolicy:
+    """``nan_policy``: refuse a batch with NaN or null items, or leave those out."""
+    return one_of("nan_policy", value, get_args(NanPolicy))
+
+
+def null_keys(value: NullKeys) -> NullKeys:
+    """``null_keys``: refuse a batch with null keys, or drop their rows."""
+    return one_of("null_keys", value, get_args(NullKeys))
+
+
+def max_items_per_person(value: int) -> int:
+    """``max_items_per_person``: how many items of a stream, or rows of a table, one person may have."""
+    return integer("max_items_per_person", value, 1, MOST_PER_PERSON, shown_high="10**9")
+
+
+def max_keys_per_person(value: int | None) -> int | None:
+    """``max_keys_per_person``: in how many keys one person may have rows; None is no bound of its own."""
+    return None if value is None else integer("max_keys_per_person", value, 1, MOST_PER_PERSON, shown_high="10**9")
+
+
+def threads(value: int) -> int:
+    """``threads``: a power of two, as keys are shared among threads by the low bits of their codes."""
+    if integer("threads", value, 1, MOST_THREADS) & (value - 1):
+        raise ParameterError(f"threads must be a power of two between 1 and {MOST_THREADS}; {value} is not.")
+    return int(value)
+
+
+def name(parameter: str, value: str) -> str:
+    """``value``, if it is short and can be printed."""
+    if not isinstance(value, str):
+        raise ParameterTypeError(f"{parameter} must be a string, not {type(value).__name__}.")
+    if not (0 < len(value) <= LONGEST_NAME and value.isprintable() and value == value.strip()):
+        raise ParameterError(
+            f"{parameter} must be 1 to {LONGEST_NAME} printable characters, with no space at its ends."
+        )
+    return value
