@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -45,72 +44,6 @@ def fed(batches: Sequence[Any], **options: Any) -> dpf.PrivateQuantile:
     for batch in batches:
         p.update_many(batch)
     return p
-
-
-@pytest.mark.usefixtures("quiet")
-@pytest.mark.parametrize("cuts", [[], [1], [159, 160, 161], [500, 2500], list(range(0, 5000, 7))])
-def test_where_a_stream_is_cut_leaves_no_trace(cuts: list[int]) -> None:
-    stream = rng.normal(20, 8, 5_000)
-    assert state(fed(np.split(stream, cuts))) == state(fed([stream]))
-
-
-@pytest.mark.usefixtures("quiet")
-def test_one_by_one_equals_a_batch() -> None:
-    stream = rng.normal(20, 8, 3_000)
-    p = dpf.PrivateQuantile([0.5, 0.9], ONE)
-    for item in stream.tolist():
-        p.update(item)
-    assert state(p) == state(fed([stream]))
-
-
-NUMBERS = rng.integers(0, 1000, 1_500)
-
-
-@pytest.mark.usefixtures("quiet")
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: NUMBERS.tolist(),
-        lambda: iter(NUMBERS.tolist()),
-        lambda: NUMBERS.astype(np.float32),
-        lambda: NUMBERS.astype(np.uint16),
-        lambda: NUMBERS.astype(">i8"),
-        lambda: np.repeat(NUMBERS, 2)[::2],
-        lambda: pd.Series(NUMBERS),
-        lambda: pd.Series(NUMBERS, dtype="Int64"),
-        lambda: pl.Series(NUMBERS),
-        lambda: pa.array(NUMBERS),
-        lambda: pa.chunked_array([NUMBERS[:700], NUMBERS[700:]]),
-    ],
-)
-def test_every_container_gives_the_same_state(make: Callable[[], Any]) -> None:
-    assert state(fed([make()])) == state(fed([NUMBERS]))
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        np.append(np.full(9_000, 4242.0), np.nan),
-        pa.array([4242, None]),
-        ["4242"],
-        [4242j],
-        np.full((2, 2), 4242.0),
-        np.array([object()]),
-        None,
-        4242.0,
-        [1.0] * 3_000 + ["4242"],
-    ],
-    ids=["nan late", "null", "strings", "complex", "two-dimensional", "objects", "none", "scalar", "string late"],
-)
-def test_a_refused_batch_changes_nothing(bad: Any) -> None:
-    """Also where segments were closed before the bad item came: their noise is thrown away with them."""
-    p = fed([rng.normal(0, 1, 4_321)])
-    before, shown = state(p), p.release()
-    with pytest.raises(dpf.DPFrugalError) as refusal:
-        p.update_many(bad)
-    assert "4242" not in str(refusal.value)
-    assert state(p) == before
-    assert p.release() is shown
 
 
 @pytest.mark.usefixtures("quiet")

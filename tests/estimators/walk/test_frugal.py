@@ -129,14 +129,3 @@ def test_start_is_in_data_units() -> None:
 def test_estimate_is_for_one_quantile() -> None:
     with pytest.raises(dpf.ParameterError, match="use estimates"):
         _ = dpf.Frugal1U([0.1, 0.2]).estimate
-
-
-def test_coin_seed_makes_the_walk_reproducible() -> None:
-    stream = np.random.default_rng(0).normal(0, 50, 3_000)
-    ends = []
-    for seed in (1, 1, 2, None, None):
-        f = dpf.Frugal1U(0.3, decimals=1, coin_seed=seed)
-        f.update_many(stream)
-        ends.append(f.estimate)
-    assert ends[0] == ends[1]
-    assert len(set(ends)) > 2
