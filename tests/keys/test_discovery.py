@@ -1,4 +1,4 @@
-"""Key discovery: (ε, δ) exactly, by enumeration of small streams; the mistakes put back in are caught."""
+"""Key discovery: its threshold, its noise, and what it shows."""
 
 import math
 from statistics import NormalDist

@@ -12,11 +12,7 @@ from dpfrugal.keys.discovery import sensitivity_of_counts, threshold_for
 from tests.support.naive import passes
 
 KEYS = "abc"
-
-
 Transcript = tuple[frozenset[str], ...]
-
-
 Law = dict[Transcript, float]
 
 

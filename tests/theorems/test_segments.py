@@ -96,8 +96,6 @@ class FromRawCounts(LocateRefine):
         self.edges = self.edges + float(np.argmax(counts))
 
 
-@pytest.mark.parametrize(
-    "mistake", [FromRawCounts, broken._CountsAgain], ids=["edges from raw counts", "counted twice"]
-)
+@pytest.mark.parametrize("mistake", [FromRawCounts, broken._CountsAgain], ids=["raw edges", "counted twice"])
 def test_theorem_9__enumeration_catches(mistake: type[LocateRefine], monkeypatch: pytest.MonkeyPatch) -> None:
     assert largest_log_ratio(lambda: mistake([0.5, 0.9], ONE), monkeypatch) > 2

@@ -18,7 +18,7 @@ reals = st.floats(-100, 100) | st.integers(-100, 100)
 
 
 @pytest.mark.parametrize("permission", [naive.NOTHING, naive.UP, naive.DOWN, naive.BOTH])
-def test_theorem_1__two_estimates_never_move_apart_exhaustively(permission: tuple[bool, bool]) -> None:
+def test_theorem_1__estimates_never_move_apart_exhaustively(permission: tuple[bool, bool]) -> None:
     """Theorem 1: fed the same item and coin, two estimates never end farther apart than they were."""
     estimates = range(-6, 7)
     items = [Fraction(k, 2) for k in range(-16, 17)]  # on the grid, and between its points
@@ -28,9 +28,7 @@ def test_theorem_1__two_estimates_never_move_apart_exhaustively(permission: tupl
 
 
 @given(q=quantiles, coin=coin_values, a=st.integers(-60, 60), b=st.integers(-60, 60), item=reals)
-def test_theorem_1__two_estimates_never_move_apart_on_real_items(
-    q: float, coin: int, a: int, b: int, item: float
-) -> None:
+def test_theorem_1__estimates_never_move_apart_on_real_items(q: float, coin: int, a: int, b: int, item: float) -> None:
     thresholds = coins.thresholds(q)
     assert abs(step(a, item, coin, *thresholds) - step(b, item, coin, *thresholds)) <= abs(a - b)
 

@@ -1,4 +1,4 @@
-"""DP-Frugal-1U: the guarantee of a whole transcript, exactly, by enumeration; and what a release looks like."""
+"""DP-Frugal-1U: where its noise is added, and what a release looks like."""
 
 from collections.abc import Callable
 from typing import Any

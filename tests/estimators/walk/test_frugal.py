@@ -1,4 +1,4 @@
-"""Frugal-1U: the paper's algorithm, and the two facts that its privacy rests on, by enumeration."""
+"""Frugal-1U: the paper's algorithm."""
 
 import numpy as np
 import pytest
