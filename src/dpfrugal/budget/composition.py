@@ -19,7 +19,8 @@ from dpfrugal.budget import loss_distributions, person_move_losses
 from dpfrugal.budget.person_moves import Exposure
 from dpfrugal.errors import ParameterError
 from dpfrugal.parameters import probability
-from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, _epsilon_of_zcdp
+from dpfrugal.privacy.guarantees import Guarantee
+from dpfrugal.privacy.zcdp_conversions import epsilon_of_zcdp
 
 # What computed bounds are raised by, to cover the rounding of their arithmetic.
 ROUNDING: Final = 1 + 1e-9
@@ -38,12 +39,11 @@ class Claim:
     @property
     def concentrated(self) -> float | None:
         """ρ: the guarantee's own, that of its noise, or the one that ε-DP implies; None for a bare (ε, δ)."""
-        if isinstance(self.guarantee, ZCDP):
-            return self.guarantee.rho
-        if isinstance(self.guarantee, PureDP):
-            implied = self.guarantee.epsilon * math.tanh(self.guarantee.epsilon / 2) * (1 + 1e-12)
-            return implied if self.rho is None else min(self.rho, implied)
-        return self.rho
+        implied = self.guarantee.implied_rho
+        if implied is None:
+            return self.rho
+        # Beside the ρ of a zero-concentrated guarantee no other counts.
+        return implied if self.rho is None or self.guarantee.epsilon_delta is None else min(self.rho, implied)
 
 
 @dataclass(frozen=True)
@@ -98,22 +98,22 @@ def composed(claims: Sequence[Claim], delta: float) -> Spent:
 
 def _ways(claims: Sequence[Claim], known: Sequence[Claim], delta: float) -> list[tuple[float, str]]:
     """The ε of the ways to divide claims among the rules, those whose noise is known among privacy losses."""
-    gaussian = [claim for claim in claims if isinstance(claim.guarantee, ZCDP)]
-    others = [claim for claim in claims if not isinstance(claim.guarantee, ZCDP)]
+    stated = [claim for claim in claims if claim.guarantee.epsilon_delta is not None]
+    unstated = [claim for claim in claims if claim.guarantee.epsilon_delta is None]
     with_rho = [claim for claim in claims if claim.concentrated is not None]
-    bare = [claim for claim in claims if claim.concentrated is None]
-    noisy = [claim for claim in claims if claim.concentrated is not None and not isinstance(claim.guarantee, PureDP)]
-    pure = [claim for claim in claims if isinstance(claim.guarantee, PureDP)]
+    without_rho = [claim for claim in claims if claim.concentrated is None]
+    pure = [claim for claim in claims if claim.guarantee.pure_epsilon is not None]
+    noisy = [claim for claim in with_rho if claim.guarantee.pure_epsilon is None]
     ways = [
-        (_lost([*known, *others], gaussian, delta), "pld"),
-        (_lost([*known, *bare, *pure], noisy, delta), "pld"),
+        (_lost([*known, *stated], unstated, delta), "pld"),
+        (_lost([*known, *without_rho, *pure], noisy, delta), "pld"),
     ]
     if known:
         return ways
     return [
-        (_summed(others, gaussian, delta), "zcdp" if gaussian else "sum"),
-        (_summed(bare, with_rho, delta), "zcdp"),
-        (_summed([*bare, *pure], noisy, delta), "zcdp"),
+        (_summed(stated, unstated, delta), "zcdp" if unstated else "sum"),
+        (_summed(without_rho, with_rho, delta), "zcdp"),
+        (_summed([*without_rho, *pure], noisy, delta), "zcdp"),
         *ways,
     ]
 
@@ -124,40 +124,34 @@ def fits(total: Guarantee, claims: Sequence[Claim], *, adaptive: bool = False) -
     Sums of ε and of ρ hold even if guarantees are chosen by looking at earlier releases. As (ε, δ) that is so for the
     sum of ε and δ only: ``adaptive`` allows nothing else.
     """
-    if isinstance(total, PureDP):
-        pure = [exact(claim.guarantee.epsilon) for claim in claims if isinstance(claim.guarantee, PureDP)]
-        return "sum" if len(pure) == len(claims) and sum(pure) <= exact(total.epsilon) else None
-    if isinstance(total, ZCDP):
-        rhos = [exact(rho) for claim in claims if (rho := claim.concentrated) is not None]
-        return "zcdp" if len(rhos) == len(claims) and sum(rhos) <= exact(total.rho) else None
+    if total.composition_rule is not None:
+        taken = _taken(total, claims)
+        return total.composition_rule if taken is not None and taken <= exact(total.size) else None
+    if total.epsilon_delta is None:
+        return None
+    epsilon, delta = total.epsilon_delta
     if adaptive:
-        plain = not any(isinstance(claim.guarantee, ZCDP) for claim in claims)
-        return "sum" if plain and _summed(claims, [], total.delta) <= total.epsilon else None
+        return "sum" if _summed(claims, [], delta) <= epsilon else None
     try:
-        spent = composed(claims, total.delta)
+        spent = composed(claims, delta)
     except ParameterError:
         return None
-    return spent.rule if exact(spent.epsilon) <= exact(total.epsilon) else None
+    return spent.rule if exact(spent.epsilon) <= exact(epsilon) else None
 
 
 def left(total: Guarantee, claims: Sequence[Claim], like: Guarantee, *, adaptive: bool = False) -> Guarantee | None:
     """The largest guarantee of the kind of ``like`` that still fits, to four digits; None where nothing does."""
 
-    def candidate(size: float) -> Guarantee:
-        if isinstance(like, ZCDP):
-            return ZCDP(rho=size)
-        return PureDP(epsilon=size) if isinstance(like, PureDP) else ApproxDP(epsilon=size, delta=like.delta)
-
     def possible(size: float) -> bool:
-        return size > 0 and fits(total, [*claims, Claim(candidate(size))], adaptive=adaptive) is not None
+        return size > 0 and fits(total, [*claims, Claim(like.of_size(size))], adaptive=adaptive) is not None
 
-    if isinstance(total, PureDP) and isinstance(like, PureDP):
-        low = float(exact(total.epsilon) - sum(exact(_epsilon(claim)) for claim in claims))
-    elif isinstance(total, ZCDP) and isinstance(like, ZCDP):
-        low = float(exact(total.rho) - sum(exact(claim.concentrated or 0.0) for claim in claims))
+    taken = _taken(total, claims)
+    if taken is not None and total.taken_by(like, like.implied_rho) == like.size:
+        low = float(exact(total.size) - taken)
     else:
-        plainly = _summed([claim for claim in claims if not isinstance(claim.guarantee, ZCDP)], [], 1 - 1e-16)
-        rest = float(f"{getattr(total, 'epsilon', 0.0) - plainly:.12g}")
+        plainly = _summed([claim for claim in claims if claim.guarantee.epsilon_delta is not None], [], 1 - 1e-16)
+        most = 0.0 if total.epsilon_delta is None else total.epsilon_delta[0]
+        rest = float(f"{most - plainly:.12g}")
         low, high = (rest, 1.01 * rest) if possible(rest) else (0.0, 1e-3)
         while high < 1e4 and possible(high):
             low, high = high, high * 4
@@ -169,34 +163,35 @@ def left(total: Guarantee, claims: Sequence[Claim], like: Guarantee, *, adaptive
     digits = 3 - math.floor(math.log10(low))
     for size in (float(f"{low:.12g}"), math.floor(low * 10.0**digits) / 10.0**digits):
         if possible(size):
-            return candidate(size)
+            return like.of_size(size)
     return None
 
 
 def used(total: Guarantee, claims: Sequence[Claim], *, adaptive: bool = False) -> float:
-    """How much of ``total`` is spent, by the rule that decides: in its ρ, or in its ε (at its δ)."""
-    if isinstance(total, ZCDP):
-        return _rho(claims)
-    if isinstance(total, PureDP) or adaptive:
-        return added(*map(_epsilon, claims))
-    return composed(claims, total.delta).epsilon
+    """How much of ``total`` is spent, by the rule that decides: in its size, which is ε (at its δ), ρ or the like."""
+    if total.composition_rule is not None:
+        taken = _taken(total, claims)
+        return math.inf if taken is None else _upwards(taken)
+    if total.epsilon_delta is None:
+        return math.inf
+    delta = total.epsilon_delta[1]
+    return _summed(claims, [], delta) if adaptive else composed(claims, delta).epsilon
 
 
-def _epsilon(claim: Claim) -> float:
-    """ε of a claim that is not zero-concentrated."""
-    return math.inf if isinstance(claim.guarantee, ZCDP) else claim.guarantee.epsilon
-
-
-def _delta(claim: Claim) -> float:
-    return claim.guarantee.delta if isinstance(claim.guarantee, ApproxDP) else 0.0
+def _taken(total: Guarantee, claims: Sequence[Claim]) -> Fraction | None:
+    """The sizes that all claims take of a total; None where one of them cannot be part of it."""
+    sizes = [total.taken_by(claim.guarantee, claim.concentrated) for claim in claims]
+    known = [exact(size) for size in sizes if size is not None]
+    return sum(known, Fraction(0)) if len(known) == len(claims) else None
 
 
 def _summed(plain: Sequence[Claim], concentrated: Sequence[Claim], delta: float) -> float:
     """The ε of some claims by adding ε and δ, and of the others by adding ρ and converting with the δ that is left."""
     epsilon, taken = Fraction(0), Fraction(0)
     for claim in plain:
-        epsilon += exact(_epsilon(claim))
-        taken += exact(_delta(claim))
+        if (pair := claim.guarantee.epsilon_delta) is None:
+            return math.inf
+        epsilon, taken = epsilon + exact(pair[0]), taken + exact(pair[1])
     if taken > exact(delta):
         return math.inf
     if not concentrated:
@@ -204,7 +199,7 @@ def _summed(plain: Sequence[Claim], concentrated: Sequence[Claim], delta: float)
     rest = float(exact(delta) - taken) * (1 - 1e-12)
     if rest <= 0:
         return math.inf
-    return (_upwards(epsilon) + _epsilon_of_zcdp(_rho(concentrated), rest)) * ROUNDING
+    return (_upwards(epsilon) + epsilon_of_zcdp(_rho(concentrated), rest)) * ROUNDING
 
 
 def _lost(plain: Sequence[Claim], concentrated: Sequence[Claim], delta: float) -> float:
@@ -215,14 +210,15 @@ def _lost(plain: Sequence[Claim], concentrated: Sequence[Claim], delta: float) -
         return losses.epsilon(delta) * ROUNDING
     rho = _rho(concentrated)
     return min(
-        (losses.epsilon(part * delta) + _epsilon_of_zcdp(rho, (1 - part) * delta * (1 - 1e-12))) * ROUNDING
+        (losses.epsilon(part * delta) + epsilon_of_zcdp(rho, (1 - part) * delta * (1 - 1e-12))) * ROUNDING
         for part in PARTS
     )
 
 
 def _losses(claims: Sequence[Claim], delta: float) -> loss_distributions.Losses | None:
-    pairs = [(_epsilon(claim), _delta(claim)) for claim in claims if claim.exposure is None]
-    if not claims or len(claims) > loss_distributions.MOST_PAIRS:
+    stated = [claim.guarantee.epsilon_delta for claim in claims if claim.exposure is None]
+    pairs = [pair for pair in stated if pair is not None]
+    if not claims or len(claims) > loss_distributions.MOST_PAIRS or len(pairs) < len(stated):
         return None
     if max(pairs, default=(0.0, 0.0))[0] > loss_distributions.LARGEST_EPSILON:
         return None
@@ -231,7 +227,9 @@ def _losses(claims: Sequence[Claim], delta: float) -> loss_distributions.Losses 
 
 
 def _rho(claims: Sequence[Claim]) -> float:
-    return added(*(claim.concentrated or 0.0 for claim in claims))
+    """The sum of ρ; infinite where a claim has none."""
+    rhos = [rho for claim in claims if (rho := claim.concentrated) is not None]
+    return added(*rhos) if len(rhos) == len(claims) else math.inf
 
 
 def _upwards(number: Fraction) -> float:

@@ -14,7 +14,7 @@ from dpfrugal.budget.ledger_file import seal_of
 from dpfrugal.budget.person_moves import Exposure, exposure_of, of_exposure
 from dpfrugal.errors import LedgerError, ParameterError
 from dpfrugal.parameters import positive
-from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, checked_guarantee, guarantee_of, of_guarantee
+from dpfrugal.privacy.guarantees import Guarantee, PureDP, checked_guarantee
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class Dataset:
     @property
     def left(self) -> Guarantee | None:
         """The largest guarantee that still fits: of the total's kind, or a pure ε where the total is (ε, δ)."""
-        like = self.total if isinstance(self.total, ZCDP) else PureDP(epsilon=1.0)
+        like = PureDP(epsilon=1.0) if self.total.composition_rule is None else self.total
         return composition.left(self.total, self.claims, like, adaptive=self.adaptive)
 
     def spent(self, delta: float) -> Spent:
@@ -65,13 +65,13 @@ class Dataset:
 
     @property
     def used(self) -> float:
-        """How much of the total is spent: in its ρ, or in its ε."""
+        """How much of the total is spent, in the total's size: its ρ, or its ε."""
         return composition.used(self.total, self.claims, adaptive=self.adaptive)
 
     @property
     def share(self) -> float:
         """The part of the total that is spent, between 0 and 1."""
-        return self.used / (self.total.rho if isinstance(self.total, ZCDP) else self.total.epsilon)
+        return self.used / self.total.size
 
     @property
     def promise(self) -> str:
@@ -132,7 +132,7 @@ def find_dataset(connection: sqlite3.Connection, name: str) -> Dataset | None:
         raise Damaged
     return Dataset(
         name=name,
-        total=guarantee_of(promised["total"]),
+        total=Guarantee.of_record(promised["total"]),
         max_items_per_person=promised["max_items_per_person"],
         adaptive=promised["adaptive"],
         opened=_time(promised["opened"]),
@@ -144,7 +144,7 @@ def write_dataset(connection: sqlite3.Connection, dataset: Dataset) -> None:
     """Open a dataset, or change its promise."""
     record = json.dumps(
         {
-            "total": of_guarantee(dataset.total),
+            "total": dataset.total.to_record(),
             "max_items_per_person": dataset.max_items_per_person,
             "adaptive": dataset.adaptive,
             "opened": _microseconds(dataset.opened),
@@ -161,7 +161,7 @@ def add_spend(connection: sqlite3.Connection, spend: Spend, lineage: str, holder
         {
             "when": _microseconds(spend.when),
             "by": spend.by,
-            "guarantee": of_guarantee(spend.guarantee),
+            "guarantee": spend.guarantee.to_record(),
             "rho": spend.rho,
             "exposure": of_exposure(spend.exposure),
             "rule": spend.rule,
@@ -223,7 +223,7 @@ def _write_head(connection: sqlite3.Connection, name: str, record: str, count: i
 
 def _spend(dataset: str, record: dict[str, Any], generation: int) -> Spend:
     try:
-        guarantee, exposure = guarantee_of(record["guarantee"]), exposure_of(record["exposure"])
+        guarantee, exposure = Guarantee.of_record(record["guarantee"]), exposure_of(record["exposure"])
         accords = exposure is None or exposure.accords(guarantee, record["rho"])
     except (ArithmeticError, ValueError, TypeError, LookupError):
         raise Damaged from None

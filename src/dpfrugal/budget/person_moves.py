@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, Sensitivity
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 from dpfrugal.storage.json_values import fields_of, integer_of, list_of, packed, unpacked
 
 MOST_BUDGET: Final = 8  # beyond it what a person could do takes too long to work out
@@ -72,9 +72,10 @@ class Exposure:
     def accords(self, guarantee: Guarantee, rho: float | None) -> bool:
         """Whether this comes to no less than what was promised: a record that says more noise is a wrong one."""
         if self.noise == "laplace":
-            return isinstance(guarantee, PureDP) and self.size >= guarantee.epsilon * HAIR
-        stated = guarantee.rho if isinstance(guarantee, ZCDP) else rho
-        return not isinstance(guarantee, PureDP) and stated is not None and self.size >= stated * HAIR
+            stated = guarantee.pure_epsilon
+        else:
+            stated = rho if guarantee.implied_rho is None else guarantee.implied_rho
+        return self.noise == guarantee.noise and stated is not None and self.size >= stated * HAIR
 
 
 def exposed(guarantee: Guarantee, budget: int, moves: Iterable[tuple[int, Sensitivity, int, int]]) -> Exposure | None:

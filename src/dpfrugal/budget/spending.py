@@ -15,17 +15,10 @@ from dpfrugal.budget.ledger import STALE, Ledger
 from dpfrugal.budget.ledger_rows import Spend, spend_of
 from dpfrugal.budget.person_moves import Exposure, exposure_of, of_exposure
 from dpfrugal.errors import DPFrugalError, LedgerError, ParameterError, ParameterTypeError, ReplayError
-from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, Sensitivity, guarantee_of, of_guarantee
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 from dpfrugal.storage.json_values import integer_of
 
 SETTLED = "settled"
-
-
-def concentrated(guarantee: Guarantee, *sensitivities: Sensitivity) -> float | None:
-    """The ρ of zCDP that Gaussian noise for (ε, δ) has besides, when each item meets one of these sensitivities."""
-    if not isinstance(guarantee, ApproxDP) or not sensitivities:
-        return None
-    return max(s.l2_squared / (2 * guarantee.noise_scale(s) ** 2) * (1 + 1e-12) for s in sensitivities)
 
 
 class Account:
@@ -67,8 +60,7 @@ class Account:
             raise ParameterTypeError(f"ledger must be a Ledger, not {type(ledger).__name__}.")
         if dataset is None:
             raise ParameterError("ledger needs the name of the dataset that is spent on: give dataset= too.")
-        rho = concentrated(guarantee, *sensitivities)
-        spend = spend_of(dataset, guarantee, by, rho, max_items_per_person, exposure)
+        spend = spend_of(dataset, guarantee, by, guarantee.noise_rho(*sensitivities), max_items_per_person, exposure)
         ledger.check(spend)
         return cls(ledger, spend)
 
@@ -164,7 +156,7 @@ class Account:
             if spend is None
             else {
                 "dataset": spend.dataset,
-                "guarantee": of_guarantee(spend.guarantee),
+                "guarantee": spend.guarantee.to_record(),
                 "by": spend.by,
                 "rho": spend.rho,
                 "exposure": of_exposure(spend.exposure),
@@ -178,7 +170,7 @@ class Account:
         spend = record["spend"]
         if spend is not None:
             spend = spend_of(
-                *(spend["dataset"], guarantee_of(spend["guarantee"]), spend["by"], spend["rho"]),
+                *(spend["dataset"], Guarantee.of_record(spend["guarantee"]), spend["by"], spend["rho"]),
                 *(spend["max_items_per_person"], exposure_of(spend["exposure"])),
             )
         if not (record["ledger"] is None or isinstance(record["ledger"], str)) or not isinstance(
