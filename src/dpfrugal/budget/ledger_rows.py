@@ -1,4 +1,4 @@
-"""The rows of a ledger: datasets, spends and generations, sealed when written and checked when read."""
+"""The rows of a ledger: datasets, spends and generations, with a seal that is written and checked with each row."""
 
 import json
 import sqlite3
@@ -19,7 +19,7 @@ from dpfrugal.privacy.guarantees import Guarantee, PureDP, checked_guarantee
 
 @dataclass(frozen=True, kw_only=True)
 class Spend:
-    """One guarantee that was spent: when, by what, and by which rule it was found to fit the total."""
+    """One guarantee that was spent: when, by what, and the composition rule by which it fits the total."""
 
     dataset: str
     guarantee: Guarantee
@@ -27,19 +27,19 @@ class Spend:
     by: str
     rule: str
     max_items_per_person: int
-    generation: int  # how often noise was taken on its account
+    generation: int  # how often noise was drawn for it
     rho: float | None = None
-    exposure: Exposure | None = None  # the noise of an estimator; nothing is known of a spend by hand
+    exposure: Exposure | None = None  # that of an estimator; a spend by hand has none
 
     @property
     def claim(self) -> Claim:
-        """The spend, as the accounting wants it."""
+        """The spend, for composition."""
         return Claim(self.guarantee, self.rho, self.exposure)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """What was promised for a dataset, and what has been spent on it."""
+    """The promise for a dataset, and its spends."""
 
     name: str
     total: Guarantee
@@ -50,7 +50,7 @@ class Dataset:
 
     @property
     def claims(self) -> list[Claim]:
-        """The spends, as the accounting wants them."""
+        """The spends, for composition."""
         return [spend.claim for spend in self.spends]
 
     @property
@@ -61,7 +61,7 @@ class Dataset:
 
     def spent(self, delta: float) -> Spent:
         """All spends together as (ε, δ)."""
-        return composition.composed(self.claims, delta)
+        return composition.total_spent(self.claims, delta)
 
     @property
     def used(self) -> float:
@@ -88,9 +88,9 @@ def spend_of(
     max_items_per_person: int,
     exposure: Exposure | None = None,
 ) -> Spend:
-    """What is to be spent, checked; its time and its rule are found when it is."""
+    """A spend that is about to be made, with its arguments checked; its time and rule are set when it is made."""
     if exposure is not None and not exposure.accords(guarantee, rho):
-        raise ParameterError(f"exposure must come to no less than {guarantee}: it says more noise than that needs.")
+        raise ParameterError(f"exposure must be no smaller than {guarantee}: it states more noise than that needs.")
     return Spend(
         dataset=parameters.name("dataset", dataset),
         guarantee=checked_guarantee(guarantee),
@@ -105,11 +105,11 @@ def spend_of(
 
 
 class Damaged(Exception):  # noqa: N818 - caught where the file's name is known
-    """A seal is broken."""
+    """A row does not match its seal."""
 
 
 def find_dataset(connection: sqlite3.Connection, name: str) -> Dataset | None:
-    """A dataset with all its spends, every seal checked; None where it was never opened."""
+    """A dataset with all its spends, every seal checked; None if it was never opened."""
     row = connection.execute(
         "SELECT dataset, record, spends, head, seal FROM datasets WHERE dataset = ?", (name,)
     ).fetchone()
@@ -156,7 +156,7 @@ def write_dataset(connection: sqlite3.Connection, dataset: Dataset) -> None:
 
 
 def add_spend(connection: sqlite3.Connection, spend: Spend, lineage: str, holder: str) -> None:
-    """Append a spend, and begin its generations."""
+    """Append a spend, and record its first generation."""
     record = json.dumps(
         {
             "when": _microseconds(spend.when),
@@ -182,7 +182,7 @@ def add_spend(connection: sqlite3.Connection, spend: Spend, lineage: str, holder
 
 
 def find_generation(connection: sqlite3.Connection, lineage: str) -> tuple[int, str] | None:
-    """How often noise was taken by a lineage, and who took it last."""
+    """A lineage's generation and the holder who drew noise last; None if it never did."""
     row = connection.execute(
         "SELECT lineage, generation, holder, seal FROM generations WHERE lineage = ?", (lineage,)
     ).fetchone()
@@ -194,7 +194,7 @@ def find_generation(connection: sqlite3.Connection, lineage: str) -> tuple[int, 
 
 
 def write_generation(connection: sqlite3.Connection, lineage: str, generation: int, holder: str) -> None:
-    """Note that noise is about to be taken."""
+    """Record that noise is about to be drawn."""
     connection.execute(
         "INSERT OR REPLACE INTO generations VALUES (?, ?, ?, ?)",
         (lineage, generation, holder, seal_of("generation", lineage, generation, holder)),
@@ -202,13 +202,13 @@ def write_generation(connection: sqlite3.Connection, lineage: str, generation: i
 
 
 def now(after: tuple[Spend, ...], opened: datetime | None = None) -> datetime:
-    """The time, or that of the last entry where the clock has gone back."""
+    """The time, or that of the last entry if the clock was set back."""
     times = [spend.when for spend in after[-1:]] + ([opened] if opened else [])
     return max([datetime.fromtimestamp(clock(), UTC), *times])
 
 
 def unopened(name: str) -> LedgerError:
-    """What to say of a dataset that nobody opened."""
+    """The error for a dataset that was never opened."""
     return LedgerError(
         f"The dataset {name!r} was never opened in this ledger: open it with a total first (dpfrugal ledger add)."
     )

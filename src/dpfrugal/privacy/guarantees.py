@@ -27,8 +27,8 @@ __all__ = ["NEIGHBOURS", "ZCDP", "ApproxDP", "Guarantee", "PureDP", "Sensitivity
 NEIGHBOURS = "replace-one"
 # OpenDP rounds every step of its privacy maps up; a Gaussian scale this much larger stays below the promise.
 MAP_ROUNDING = 1 + 2.0**-48
-# What a check allows for the rounding of its own arithmetic, which is finer by far; never in favour of less noise.
-HAIR = 1 - 1e-12
+# A check asks for less than the promised ε or δ by this factor, to cover the rounding errors of its arithmetic.
+CHECK_MARGIN = 1 - 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,8 +184,8 @@ class ApproxDP(GaussianNoise):
 
     def _holds(self, sigma: float, sensitivity: Sensitivity) -> bool:
         if sensitivity.one_number and sigma <= 2 * discrete_gaussian.LARGEST_EXACT_SIGMA:
-            return discrete_gaussian.delta(sigma, sensitivity.l1, self.epsilon) <= self.delta * HAIR
-        return epsilon_of_zcdp(sensitivity.l2_squared / (2 * sigma * sigma), self.delta) <= self.epsilon * HAIR
+            return discrete_gaussian.delta(sigma, sensitivity.l1, self.epsilon) <= self.delta * CHECK_MARGIN
+        return epsilon_of_zcdp(sensitivity.l2_squared / (2 * sigma * sigma), self.delta) <= self.epsilon * CHECK_MARGIN
 
 
 @dataclass(frozen=True, kw_only=True)
