@@ -192,3 +192,25 @@ def test_what_is_left_fits_and_a_little_more_does_not(total: Guarantee, like: Gu
 def test_a_total_cannot_be_stated_below_its_own_delta() -> None:
     with pytest.raises(ParameterError, match="delta"):
         total_spent([Claim(ApproxDP(epsilon=1, delta=1e-3))], 1e-6)
+
+
+class Opaque(ZCDP):
+    """A guarantee that implies neither an (ε, δ) nor a ρ."""
+
+    @property
+    def implied_rho(self) -> None:  # type: ignore[override]
+        return None
+
+
+@pytest.mark.parametrize("others", [[], pure(0.1), [Claim(ZCDP(rho=0.01))], [Claim(ApproxDP(epsilon=0.1, delta=1e-9))]])
+def test_composition__a_claim_that_implies_nothing_is_covered_by_no_total(others: list[Claim]) -> None:
+    """It counts as infinite, never as nothing; with a ρ stated beside it, it composes by that."""
+    unknown = [Claim(Opaque(rho=1e-9)), *others]
+    totals: list[Guarantee] = [PureDP(epsilon=9), ApproxDP(epsilon=9, delta=1e-6), ZCDP(rho=9), Opaque(rho=9)]
+    for total in totals:
+        assert fits(total, unknown) is None
+        assert fits(total, unknown, adaptive=True) is None
+        assert composition.left(total, unknown, total) is None
+    with pytest.raises(ParameterError, match="delta"):
+        total_spent(unknown, 1e-6)
+    assert total_spent([Claim(Opaque(rho=1e-9), rho=0.01)], 1e-6) == total_spent([Claim(ZCDP(rho=0.01))], 1e-6)
