@@ -111,7 +111,7 @@ def quantile_by(
         raise ParameterError("--rounds is for files that say how many rows they have; an Arrow stream does not.")
     declared = None if keys is None else declared_keys(keys, by, first.column(1).type)
     estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=declared, **options)
-    with charged(estimator._account):
+    with charged(estimator.account):
         with progress(table.name, table.total, table.unit) as made:
             ends = [table.total * done // rounds for done in range(1, rounds)]
             read = read_ahead(batches, MOST_WAITING)

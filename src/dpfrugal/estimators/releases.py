@@ -5,7 +5,10 @@ Everything in a release is public: its values carry noise, the rest never depend
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpfrugal.errors import ParameterError
 from dpfrugal.estimators.grid import Grid
@@ -14,6 +17,16 @@ from dpfrugal.privacy.guarantees import NEIGHBOURS, Guarantee, Sensitivity
 
 SHOWN_BETA = 0.05
 Interval = tuple[float, float]
+Number = TypeVar("Number", np.int64, np.float64)
+
+
+def in_quantile_order(values: NDArray[Number], quantiles: tuple[float, ...]) -> NDArray[Number]:
+    """The values of each row, reordered to increase with q: noise may have made them cross.
+
+    This is post-processing, and no error grows by it. The last axis of ``values`` is that of ``quantiles``.
+    """
+    ranks = np.argsort(np.argsort(quantiles, kind="stable"))
+    return np.ascontiguousarray(np.sort(values, axis=-1)[..., ranks])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,10 +20,10 @@ from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.person_moves import Exposure, exposed
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ParameterError, ReplayError
-from dpfrugal.estimators.base import Guarded
+from dpfrugal.estimators.base import PrivateEstimator
 from dpfrugal.estimators.grid import Grid
 from dpfrugal.estimators.keyed.batches import PIECE, UNEVEN, Keys, KnownCodes, pieces, sized
-from dpfrugal.estimators.keyed.release_table import KeyedClaim, table_of, total_cost
+from dpfrugal.estimators.keyed.release_table import KeyedClaim, release_table, total_cost
 from dpfrugal.estimators.keyed.state import KeyedState
 from dpfrugal.estimators.keyed.walk import is_one_call
 from dpfrugal.estimators.releases import SHOWN_BETA
@@ -59,7 +59,7 @@ def keyed_exposure(
     return exposed(guarantee, rows * (max_keys_per_person or 1), moves)
 
 
-class KeyedDPFrugal1U(Guarded):
+class KeyedDPFrugal1U(PrivateEstimator):
     """Private quantiles for each of many keys, one integer per key and quantile, all under one guarantee.
 
     The guarantee (Theorem 10) is for neighbours that differ by one replaced row, whose value and key may both change;
@@ -151,14 +151,29 @@ class KeyedDPFrugal1U(Guarded):
         return self._state.path.quantiles
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What covers the values of every release of every key together."""
-        return self._guarantee
-
-    @property
     def discover_keys(self) -> ApproxDP | None:
         """What discovering keys costs besides; None where they were declared."""
         return None if self._discovery is None else self._discovery.cost
+
+    @property
+    def max_items_per_person(self) -> int:
+        """How many rows of one person the guarantee covers: in all or, with the next one, in each of their keys."""
+        return self._max_items_per_person
+
+    @property
+    def max_keys_per_person(self) -> int | None:
+        """How many keys of one person the guarantee covers; None where rows are limited in all."""
+        return self._max_keys_per_person
+
+    @property
+    def nan_policy(self) -> NanPolicy:
+        """What becomes of rows whose value is NaN or null."""
+        return self._nan_policy
+
+    @property
+    def null_keys(self) -> NullKeys:
+        """What becomes of rows whose key is null."""
+        return self._null_keys
 
     @property
     def keys(self) -> Any:
@@ -277,7 +292,7 @@ class KeyedDPFrugal1U(Guarded):
             max_keys_per_person=self._max_keys_per_person,
             items=self.items,
         )
-        return table_of(keys, self.quantiles, values, np.ldexp(alpha, exponents), claim.metadata()), state
+        return release_table(keys, self.quantiles, values, np.ldexp(alpha, exponents), claim.metadata()), state
 
     def _contents(self) -> Contents:
         from dpfrugal.estimators.keyed.state_record import contents_of

@@ -1,4 +1,4 @@
-"""Conclude: one long segment, counted between many edges at once, in place of many short ones.
+"""OneScan: one long segment, counted between many edges at once, in place of many short ones.
 
 A cluster reads a table as a whole: it cannot stop after every segment to move one edge. So the window around the
 estimate is cut into many bins, and the quantile is read off between the two edges that hold it. An item still falls
@@ -27,7 +27,7 @@ NEIGHBOURS = 3  # bins on each side that the density is measured over
 
 
 @dataclass
-class Conclude:
+class OneScan:
     """A ``Refine`` that waits for its long segment."""
 
     refine: Refine

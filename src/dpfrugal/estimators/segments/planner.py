@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dpfrugal.budget.person_moves import Exposure, exposed
 from dpfrugal.errors import ParameterError
+from dpfrugal.estimators.releases import in_quantile_order
 from dpfrugal.estimators.segments.evidence import Target
 from dpfrugal.estimators.segments.locate import HUGE, SHORTEST
 from dpfrugal.estimators.segments.noisy_cdf import NoisyCdf
@@ -60,7 +61,7 @@ def segment_exposure(guarantee: Guarantee, histogram: Sensitivity, number: Sensi
     return exposed(guarantee, 2 * most, itertools.chain(bins, numbers))
 
 
-class LocateRefine:
+class SegmentPlanner:
     """A state machine: ``edges`` and ``segment_length`` out, ``absorb(counts)`` in, ``estimates`` at any time."""
 
     def __init__(
@@ -169,7 +170,7 @@ class LocateRefine:
                 edges[k:] = [searches[k].edges()]
         return edges
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "LocateRefine":
+    def __deepcopy__(self, memo: dict[int, Any]) -> "SegmentPlanner":
         """A twin that learns on its own. All but the searches is replaced, never changed in place."""
         twin = copy.copy(self)
         twin._searches = copy.deepcopy(self._searches, memo)
@@ -218,15 +219,20 @@ class LocateRefine:
         return segment_exposure(self._guarantee, *self.sensitivities)
 
     @property
+    def noisy_counts(self) -> tuple[int, ...]:
+        """The noisy counts of segments that were closed early, which wait to be added to the next ones. Public."""
+        return () if self._pending is None else tuple(self._pending[0])
+
+    @property
     def estimates(self) -> tuple[float, ...]:
         """One number per quantile, in their order; a larger quantile never has a smaller estimate."""
-        return self._monotone([search.estimate for search in self._shown()])
+        return self._ordered([search.estimate for search in self._shown()])
 
     def intervals(self, confidence: float) -> tuple[tuple[float, float], ...]:
         """Bounds of each true quantile at ``confidence``: sampling and noise. Infinite where nothing is known."""
         confidence = probability("confidence", confidence)
         bounds = [search.interval(confidence) for search in self._shown()]
-        lows, highs = self._monotone([low for low, _ in bounds]), self._monotone([high for _, high in bounds])
+        lows, highs = self._ordered([low for low, _ in bounds]), self._ordered([high for _, high in bounds])
         return tuple(zip(lows, highs, strict=True))
 
     @property
@@ -234,9 +240,6 @@ class LocateRefine:
         """Whether consecutive segments agreed, as far as their noisy counts can tell."""
         return all(search.agreement.stable for search in self._shown())
 
-    def _monotone(self, values: list[float]) -> tuple[float, ...]:
-        order = sorted(range(len(values)), key=lambda i: self._searches[i].target.q)
-        result = [0.0] * len(values)
-        for i, value in zip(order, sorted(values), strict=True):
-            result[i] = value
-        return tuple(result)
+    def _ordered(self, values: list[float]) -> tuple[float, ...]:
+        quantiles = tuple(search.target.q for search in self._searches)
+        return tuple(in_quantile_order(np.array(values, dtype=np.float64), quantiles).tolist())
