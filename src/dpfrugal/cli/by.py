@@ -70,7 +70,7 @@ def quantile_by(
         with progress(table.name, table.total, table.unit) as made:
             ends = [table.total * done // rounds for done in range(1, rounds)]
             read = read_ahead(batches, MOST_WAITING)
-            # When to release, and whose rows have their turn first, must not depend on what other rows hold.
+            # When to release, and which of a person's rows are taken, must not depend on what other rows hold.
             for batch, advance in read if person is None and rounds == 1 else regrouped(read, BATCH_ROWS, ends):
                 estimator.update_many(
                     batch.column(1), batch.column(0), person=None if person is None else batch.column(2)

@@ -126,7 +126,7 @@ class PrivateEstimator:
         account = checkpoint_file.restored(path, lambda: Account.of_record(contents.account, ledger))
         estimator = checkpoint_file.restored(path, lambda: cls._of_contents(contents))
         if account.charged and account.exposure != estimator._account.exposure:
-            raise CheckpointError(f"{path} is charged for other noise than this version takes: begin anew.")
+            raise CheckpointError(f"{path} is charged for other noise than this version draws: start a new estimator.")
         account.prove_fresh(accept_replay_risk=accept_replay_risk, forget_if_stale=forget_if_stale)
         estimator.resume(account)
         return estimator, contents.notes

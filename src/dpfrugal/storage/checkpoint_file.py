@@ -104,7 +104,7 @@ def read(path: str | os.PathLike[str], kind: str) -> Contents:
 
 
 def restored(source: str | os.PathLike[str], work: Callable[[], T]) -> T:
-    """What ``work`` makes of a checkpoint; whatever it trips over, the checkpoint is to blame."""
+    """The result of ``work`` on a checkpoint; whatever fails in it is reported as a checkpoint that is invalid."""
     try:
         return work()
     except (DPFrugalError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError, AttributeError):

@@ -16,7 +16,7 @@ def test_quantiles_by__with_persons_batches_do_not_depend_on_how_the_reader_cuts
     cuts: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader cuts by bytes, so by what other people's rows hold; which rows of a person are taken must not."""
-    monkeypatch.setattr(module, "PIECE", 128)
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", 128)
     sizes, update_many = [], dpf.KeyedDPFrugal1U.update_many
 
     def recorded(estimator: dpf.KeyedDPFrugal1U, keys: Any, values: Any, person: Any = None) -> None:

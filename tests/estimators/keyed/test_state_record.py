@@ -58,10 +58,10 @@ def test_a_restored_table_goes_on_exactly(name: str, cut: int, tmp_path: Path, m
         if restore:
             estimator.save(tmp_path / "k.private")
             estimator = dpf.KeyedDPFrugal1U.load(tmp_path / "k.private", accept_replay_risk=True)
-            if estimator._contributions is not None:  # sampling goes on anew; here as before
-                estimator._contributions._order = np.random.default_rng(6)
-        elif estimator._contributions is not None:
-            estimator._contributions._order = np.random.default_rng(6)
+            if estimator._person_limits is not None:  # sampling goes on anew; here as before
+                estimator._person_limits._order = np.random.default_rng(6)
+        elif estimator._person_limits is not None:
+            estimator._person_limits._order = np.random.default_rng(6)
         if seen and cut == 1_500:
             seen.append(estimator.release())
         feed(estimator, name, cut, 6_000)

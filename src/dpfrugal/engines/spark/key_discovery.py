@@ -1,7 +1,7 @@
 """Key discovery on Spark: rows are counted per key beside the data, and the estimator decides which keys are shown.
 
 Of a table, every key that occurs is counted and walked, and the driver sees all of them, as on one machine. Of a
-stream, keys that are not public are counted only, from one release to the next: what is kept for ever are public keys.
+stream, keys that are not public are counted only, from one release to the next: only public keys are kept.
 So a key is walked from the release that has found it, and has its first value at the one after.
 """
 

@@ -1,4 +1,4 @@
-"""Quantiles per key of a Spark stream: a walk that goes on from micro-batch to micro-batch.
+"""Quantiles per key of a Spark stream: estimates that continue from micro-batch to micro-batch.
 
 Between releases the estimates are raw, and so are counts of keys that are not public and of people's rows. The
 executors write them to the checkpoint and read them from there; the driver sees them only to add noise, when a release
@@ -14,7 +14,7 @@ from typing import Any, Unpack
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.engines.spark.columns import checked_frame, field, item
 from dpfrugal.engines.spark.key_discovery import counted_keys
-from dpfrugal.engines.spark.keys import declared_keys, key_frame
+from dpfrugal.engines.spark.keys import fetched_keys, key_frame
 from dpfrugal.engines.spark.person_limits import People
 from dpfrugal.engines.spark.query import Query, checked_sink, checked_trigger
 from dpfrugal.engines.spark.stream import Order, goes_on
@@ -51,7 +51,7 @@ def stream_quantiles_by(
     ``table`` is a DataFrame of key, quantile, value and α. After a restart the sink may be called again for the last
     batch, with the same table: write by ``batch_id``. Declared keys are fixed for the checkpoint's life; discovered
     ones have their first value at the release after the one that finds them. With ``person``, a person's rows are
-    bounded over the whole stream, and those that come first have their turn first. The number of partitions may change.
+    bounded over the whole stream, and earlier batches take precedence. The number of partitions may change.
     """
     item(checked_frame(df, streaming=True), column)
     field(df, by)
@@ -60,7 +60,7 @@ def stream_quantiles_by(
     checked_options(options, KeyedOptions)
     integer("release_every", release_every, 1)
     ledger, dataset = options.pop("ledger", None), options.pop("dataset", None)
-    keys = declared_keys(keys, by)
+    keys = fetched_keys(keys, by)
     estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=keys, discover_keys=discover_keys, **options)
     if discover_keys is None:
         key_frame(df, by, estimator.keys)

@@ -97,7 +97,7 @@ class Records:
                 self._files.delete(self._path(name), True)
 
     def _place_locally(self, folder: Path, draft: str, batch: int, text: bytes) -> None:
-        """On disk, and under its name if nothing has that: a link says so at once."""
+        """Write it to disk, then link it to its name, which fails where the name exists."""
         durable.write_new(folder / draft, [text])
         taken = False
         try:

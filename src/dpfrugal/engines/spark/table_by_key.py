@@ -20,7 +20,7 @@ from dpfrugal.engines.spark.keys import (
     RESULT,
     checked_kind,
     coded,
-    declared_keys,
+    fetched_keys,
     gathered,
     in_order,
     key_frame,
@@ -85,7 +85,7 @@ def quantiles_by(
     item(checked_frame(df, streaming=False), column)
     field(df, by)
     estimator = KeyedDPFrugal1U(
-        quantiles, guarantee, keys=declared_keys(keys, by), discover_keys=discover_keys, **options
+        quantiles, guarantee, keys=fetched_keys(keys, by), discover_keys=discover_keys, **options
     )
     walk = Walk(estimator, column, by, order_by, person, partitions)
     if discover_keys is not None:

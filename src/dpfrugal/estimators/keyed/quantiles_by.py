@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpfrugal.errors import ParameterError, ParameterTypeError
-from dpfrugal.estimators.keyed.batches import PIECE
+from dpfrugal.estimators.keyed.batches import ROWS_AT_ONCE
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
 from dpfrugal.inputs.dataframes import batches
 from dpfrugal.parameters import integer
@@ -49,7 +49,7 @@ def quantiles_by(
     ends = [rows * done // rounds for done in range(1, rounds)]
     read = ((batch, 0) for batch in batches(data, list(dict.fromkeys(names.values()))))
     # When to release, and which of a person's rows are taken, must not depend on what other rows hold.
-    for batch, _ in read if person is None and rounds == 1 else regrouped(read, PIECE, ends):
+    for batch, _ in read if person is None and rounds == 1 else regrouped(read, ROWS_AT_ONCE, ends):
         estimator.update_many(
             batch.column(by), batch.column(column), person=None if person is None else batch.column(person)
         )

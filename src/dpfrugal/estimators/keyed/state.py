@@ -1,7 +1,7 @@
-"""The state of many walks: an integer per key and quantile, and what is public about them.
+"""The state of many keys: an integer per key and quantile, and what is public about them.
 
-A batch moves the estimates; a release adds noise to them, in steps, and yields the state that goes on from the released
-values. Rows move estimates only here, and noise reaches them only here (docs/proofs.md, Theorem 10).
+A batch moves the estimates; a release adds noise to them, in steps, and yields the state that continues from the
+released values. Only here do rows move estimates, and only here is noise added to them (docs/proofs.md, Theorem 10).
 """
 
 from dataclasses import dataclass, replace

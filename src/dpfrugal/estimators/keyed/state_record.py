@@ -22,7 +22,7 @@ from dpfrugal.estimators.keyed.release_table import release_table
 from dpfrugal.estimators.keyed.state import KeyedState
 from dpfrugal.kernels import coins
 from dpfrugal.keys.index import KeyIndex
-from dpfrugal.keys.person_limits import Contributions
+from dpfrugal.keys.person_limits import PersonLimits
 from dpfrugal.privacy.guarantees import ApproxDP, guarantee_of, of_guarantee
 from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents
@@ -34,7 +34,7 @@ STREAM_NAMES: Final = {"key": "coin_key", "position": "clock"}  # what the recor
 
 def contents_of(estimator: Any) -> Contents:
     """All parameters and all state."""
-    state, index, people = estimator._state, estimator._index, estimator._contributions
+    state, index, people = estimator._state, estimator._index, estimator._person_limits
     discovery = estimator._discovery
     arrays: dict[str, NDArray[Any]] = {"keys": saved_keys(index)} | arrays_of(state)
     if discovery is not None:
@@ -86,10 +86,10 @@ def estimator_of(kind: Any, contents: Contents) -> Any:
         estimator._discovery.restore(arrays["counts"], arrays["public"])
     estimator._state = state_of(estimator._state, estimator._index.size, raw, arrays)
     if "people" in arrays:
-        people = Contributions(estimator._max_items_per_person, estimator._max_keys_per_person)
+        people = PersonLimits(estimator._max_items_per_person, estimator._max_keys_per_person)
         learn(people.people, arrow_keys(arrays["people"]))
         people.restore(arrays, json_values.integer_of(raw["set_aside"]))
-        estimator._contributions = people
+        estimator._person_limits = people
     if "release" in arrays:
         estimator._last = arrow_table(arrays["release"])
     return estimator

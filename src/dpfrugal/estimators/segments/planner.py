@@ -1,4 +1,4 @@
-"""Locate and refine: private quantiles from noisy counts on disjoint segments of a stream. It knows no data.
+"""The planner of segments: private quantiles from noisy counts on disjoint segments of a stream. It sees no item.
 
 The stream is cut into consecutive segments. The edges and the length of a segment are public: constants, or
 functions of earlier *noisy* counts. A segment's items are counted between the edges, ``absorb`` adds discrete
@@ -26,7 +26,7 @@ from dpfrugal.estimators.releases import in_quantile_order
 from dpfrugal.estimators.segments.evidence import Target
 from dpfrugal.estimators.segments.locate import HUGE, SHORTEST
 from dpfrugal.estimators.segments.noisy_cdf import NoisyCdf
-from dpfrugal.estimators.segments.one_scan import FEWEST_EDGES, LOUDNESS, MOST_EDGES
+from dpfrugal.estimators.segments.one_scan import FEWEST_EDGES, MOST_EDGES, MOST_NOISE
 from dpfrugal.estimators.segments.search import Search
 from dpfrugal.parameters import positive, probability
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
@@ -114,8 +114,8 @@ class SegmentPlanner:
         """
         if self._pending is None:
             for search in self._searches:
-                quiet = LOUDNESS * 4 * items * search.target.variance / max(self._bin_variance, 1e-9)
-                bins = min(quiet, MOST_EDGES) / len(self._searches)
+                bins_allowed = MOST_NOISE * 4 * items * search.target.variance / max(self._bin_variance, 1e-9)
+                bins = min(bins_allowed, MOST_EDGES) / len(self._searches)
                 search.expect(items, max(FEWEST_EDGES, int(bins)))
             self._plan([search.edges() for search in self._searches])
         self.segment_length = max(SHORTEST, items)
@@ -126,7 +126,7 @@ class SegmentPlanner:
         ``missing`` items lie in no bin; where there may be any, their number is one more count of the histogram.
 
         A segment that was closed early while locating is too short to plan by: its noisy counts are kept, the
-        edges stay, and the next counts are added to them. Who asks meanwhile is shown what they teach.
+        edges stay, and the next counts are added to them. Estimates use them meanwhile.
         """
         raw = np.asarray(counts).tolist()
         if len(raw) != self.edges.size + 1:
@@ -156,7 +156,7 @@ class SegmentPlanner:
     def _learn(self, searches: list[Search], cdf: NoisyCdf) -> list[list[float]]:
         """Let every search learn, and return the edges that it asks for next.
 
-        Noise may be so wild that a search cannot go on: it starts again, and nobody is told.
+        Noise may be so extreme that a search cannot continue: it restarts, and no error says so.
         """
         edges = []
         for k, search in enumerate(searches):
@@ -171,13 +171,13 @@ class SegmentPlanner:
         return edges
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "SegmentPlanner":
-        """A twin that learns on its own. All but the searches is replaced, never changed in place."""
-        twin = copy.copy(self)
-        twin._searches = copy.deepcopy(self._searches, memo)
-        return twin
+        """An independent copy. All but the searches is replaced, never changed in place."""
+        copied = copy.copy(self)
+        copied._searches = copy.deepcopy(self._searches, memo)
+        return copied
 
     def _shown(self) -> list[Search]:
-        """The searches, with what a segment closed early has taught."""
+        """The searches, after the noisy counts of segments that were closed early."""
         if self._pending is None:
             return self._searches
         (noisy, items, parts), searches = self._pending, copy.deepcopy(self._searches)
@@ -195,7 +195,7 @@ class SegmentPlanner:
         }
 
     def restore(self, state: Any) -> None:
-        """Go on from what ``to_state`` was taken of, by a machine with the same parameters."""
+        """Continue from a state that ``to_state`` gave of a planner with the same parameters."""
         self.items = integer_of(state["items"])
         self._searches = [Search.of_state(part) for part in list_of(state["searches"], len(self._searches))]
         self._plan([search.edges() for search in self._searches])

@@ -1,7 +1,7 @@
 """PrivateQuantile: quantiles as accurate as the exact sample quantiles, with no bounds to guess, in a few counters.
 
 The stream is cut into consecutive segments of public length. Of a segment only counts between public edges are kept;
-discrete noise makes them private, and what they teach chooses the next edges (``locate_refine``). An item is counted in
+discrete noise makes them private, and the noisy counts determine the next edges (``planner``). An item is counted in
 one segment, so the whole transcript keeps the one guarantee (docs/proofs.md, Theorems 8 and 9), for all quantiles
 together: an item falls into one bin, however many quantiles there are.
 
@@ -186,7 +186,7 @@ class PrivateQuantile(PrivateEstimator):
                 self._counts, self._filled = counts, self._filled + number
 
     def release(self, *, close: bool = False) -> SegmentRelease:
-        """What the completed segments have taught: public already, so it costs nothing to show again.
+        """The estimates from all completed segments: public already, so it costs nothing to show them again.
 
         The open segment is closed early only if asked for, or if nothing else is there to show.
         """

@@ -1,4 +1,4 @@
-"""One quantile's search: public edges out, a noisy CDF in. It never sees an item, nor a count without noise.
+"""The search for one quantile: it asks for public edges and takes in noisy CDFs. It never sees an item or a raw count.
 
 *Locate* finds a bracket, *refine* makes it as accurate as the sample quantile, and where one number holds the
 quantile (*atom*) it is the answer, confirmed by every further segment. A search that is contradicted starts again
@@ -70,17 +70,17 @@ class Search:
         self.stage: Stage = Locate(self.target, self.start, self.start)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Search":
-        """A twin that learns on its own. Only what is changed in place is copied: it is done for every batch."""
-        twin = copy.copy(self)
-        twin.agreement, twin.stage = copy.copy(self.agreement), copy.copy(self.stage)
-        if isinstance(twin.stage, OneScan):
-            twin.stage = copy.deepcopy(twin.stage)
-        elif not isinstance(twin.stage, Atom):
-            twin.stage.evidence = copy.copy(twin.stage.evidence)
-        return twin
+        """An independent copy. Only what is changed in place is copied, for this is done for every batch."""
+        copied = copy.copy(self)
+        copied.agreement, copied.stage = copy.copy(self.agreement), copy.copy(self.stage)
+        if isinstance(copied.stage, OneScan):
+            copied.stage = copy.deepcopy(copied.stage)
+        elif not isinstance(copied.stage, Atom):
+            copied.stage.evidence = copy.copy(copied.stage.evidence)
+        return copied
 
     def to_state(self) -> dict[str, Any]:
-        """For a checkpoint: all that was learned."""
+        """For a checkpoint: all that the noisy counts so far have determined."""
         return {"search": packed(self), "kind": NAMES[type(self.stage)], "stage": packed(self.stage)}
 
     @classmethod
@@ -88,7 +88,7 @@ class Search:
         """The search that ``to_state`` was taken of."""
         search = unpacked(cls, state["search"])
         search.stage = unpacked(STAGES[state["kind"]], state["stage"])
-        search.edges(), search.interval(0.95)  # what cannot go on is refused now
+        search.edges(), search.interval(0.95)  # a state that cannot continue is refused now
         return search
 
     def edges(self) -> list[float]:
@@ -101,7 +101,7 @@ class Search:
         return self.stage.length(remembered, noise_variance, bin_variance)
 
     def absorb(self, cdf: NoisyCdf) -> None:
-        """Learn from one segment."""
+        """Take in the noisy CDF of one segment."""
         before = self.estimate
         self._advance(cdf)
         if not self.agreement.stable:
@@ -109,7 +109,7 @@ class Search:
             self.travelled = min(places), max(places)
 
     def _advance(self, cdf: NoisyCdf) -> None:
-        """Let the stage learn, and go to another one if it is time."""
+        """Update the stage, and replace it by another where its result asks for that."""
         stage = self.stage
         kept = 1.0 if self.half_life is None else 0.5 ** (cdf.items / self.half_life)
         if isinstance(stage, Atom):
