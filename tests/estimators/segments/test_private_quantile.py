@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import dpfrugal as dpf
 from dpfrugal.estimators.segments import counting, locate, planner, private_quantile
-from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.kernels import count_edges
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 from tests.support.naive import neighbours
@@ -298,7 +298,7 @@ def test_an_interrupted_close_is_undone(where: str, monkeypatch: pytest.MonkeyPa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(LocateRefine, where, interrupted)
+        patch.setattr(SegmentPlanner, where, interrupted)
         for close in (lambda: p.release(close=True), lambda: p.absorb([1] * (len(before[3]) + 1))):
             with pytest.raises(KeyboardInterrupt):
                 close()
@@ -320,13 +320,13 @@ def test_no_noise_is_so_wild_that_it_ends_in_an_error(q: float, epsilon: float) 
 @pytest.mark.parametrize("q", [0.5, 0.99])
 def test_a_sorted_stream_takes_few_segments(q: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search starts over and over, but no segment has less than 160 items, nor less than 1/48 of all before it."""
-    absorb, segments = LocateRefine.absorb, []
+    absorb, segments = SegmentPlanner.absorb, []
 
-    def counted(machine: LocateRefine, counts: NDArray[np.int64], *, missing: int | None = None) -> None:
+    def counted(machine: SegmentPlanner, counts: NDArray[np.int64], *, missing: int | None = None) -> None:
         segments.append(machine.items)
         absorb(machine, counts, missing=missing)
 
-    monkeypatch.setattr(LocateRefine, "absorb", counted)
+    monkeypatch.setattr(SegmentPlanner, "absorb", counted)
     p = dpf.PrivateQuantile(q, ONE)
     p.update_many(np.arange(2_000_000.0))
     assert len(segments) <= 48 + math.log(2_000_000 / 7_680) / math.log(49 / 48) + 1
@@ -426,7 +426,7 @@ def bins_of(items: Sequence[float], edges: NDArray[np.float64]) -> list[int]:
 
 
 def transcript_cost(
-    make: Callable[[], LocateRefine],
+    make: Callable[[], SegmentPlanner],
     periods: Sequence[Sequence[float]],
     offset: int,
     patch: pytest.MonkeyPatch,
@@ -448,7 +448,7 @@ def transcript_cost(
     return cost
 
 
-def largest_log_ratio(make: Callable[[], LocateRefine], patch: pytest.MonkeyPatch, count: Counter = bins_of) -> int:
+def largest_log_ratio(make: Callable[[], SegmentPlanner], patch: pytest.MonkeyPatch, count: Counter = bins_of) -> int:
     """Over all neighbours of all streams of four items in two segments, in units of 1/scale; exact in integers."""
     alphabet = (-7.0, 0.0, 3.0, 900.0)
     largest = 0
@@ -464,11 +464,11 @@ def largest_log_ratio(make: Callable[[], LocateRefine], patch: pytest.MonkeyPatc
 
 def test_a_transcript_costs_one_epsilon_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Theorem 9: with discrete Laplace noise of scale 2/ε, a log-ratio of at most 2 in units of 1/scale is ε."""
-    assert largest_log_ratio(lambda: LocateRefine([0.5, 0.9], ONE), monkeypatch) == 2
+    assert largest_log_ratio(lambda: SegmentPlanner([0.5, 0.9], ONE), monkeypatch) == 2
 
 
 def test_the_enumeration_catches_edges_from_raw_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    class FromRawCounts(LocateRefine):
+    class FromRawCounts(SegmentPlanner):
         """Moves its edges by what it counted instead of by what it released."""
 
         def absorb(self, counts: Any, **options: Any) -> None:
@@ -486,7 +486,7 @@ def test_the_enumeration_catches_an_item_counted_in_two_segments(monkeypatch: py
         last[:] = [items[-1]]
         return counted
 
-    assert largest_log_ratio(lambda: (last.clear(), LocateRefine([0.5, 0.9], ONE))[1], monkeypatch, overlapping) > 2  # type: ignore[func-returns-value]
+    assert largest_log_ratio(lambda: (last.clear(), SegmentPlanner([0.5, 0.9], ONE))[1], monkeypatch, overlapping) > 2  # type: ignore[func-returns-value]
 
 
 @pytest.mark.parametrize(
@@ -526,7 +526,7 @@ def test_the_state_is_small() -> None:
     p = dpf.PrivateQuantile([0.5, 0.99], ONE)
     for batch in np.split(rng.standard_cauchy(200_000), 400):
         p.update_many(batch)
-        assert p._counts.nbytes + p._machine.edges.nbytes < 2 * 1024
+        assert p._counts.nbytes + p._planner.edges.nbytes < 2 * 1024
 
 
 def test_a_refused_item_is_not_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -537,7 +537,7 @@ def test_a_refused_item_is_not_taken_in(monkeypatch: pytest.MonkeyPatch) -> None
     def full() -> None:
         raise dpf.LedgerError("the disk is full")
 
-    monkeypatch.setattr(p._account, "before_noise", full)
+    monkeypatch.setattr(p.account, "before_noise", full)
     for _ in range(3):
         with pytest.raises(dpf.LedgerError):
             p.update(777.0)
@@ -552,4 +552,4 @@ def test_a_refused_batch_moves_the_ledger_once(tmp_path: Path) -> None:
     for attempt in range(1, 3):
         with pytest.raises(dpf.ItemError):
             p.update_many(np.append(rng.normal(0, 1, 50_000), np.nan))
-        assert p._account.generation == attempt
+        assert p.account.generation == attempt

@@ -1,4 +1,4 @@
-"""The walk of many keys over rows in the order of their words, compiled; see ``words`` and ``scattered``."""
+"""The walk of many keys over rows in the order of their words, compiled; see ``secret_words`` and ``walker``."""
 
 from typing import Any, Final
 
