@@ -23,6 +23,13 @@ def cached(function: Function) -> Function:
         return njit(nogil=True)(function)  # type: ignore[no-any-return]
 
 
+def inlined(function: Function) -> Function:
+    """A compiled function that becomes part of each compiled function that calls it."""
+    from numba import njit
+
+    return njit(nogil=True, forceinline=True)(function)  # type: ignore[no-any-return]
+
+
 def is_off() -> bool:
     """Whether functions run as they are written (NUMBA_DISABLE_JIT): slowly, and an interrupt can cut them in two."""
     from numba import config

@@ -13,10 +13,9 @@ rows of a block before the next, so that the processor waits for many cache line
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
-from dpfrugal.kernels.coins import MIX_1, MIX_2
-from dpfrugal.kernels.compiler import cached
+from dpfrugal.kernels.compiled_coins import mix64
+from dpfrugal.kernels.compiler import cached, inlined
 from dpfrugal.kernels.layout import LENGTH_BITS, LONGEST_KEY
 from dpfrugal.kernels.memory import PRIME, byte_at, fetch, half_at, product, word_at
 
@@ -24,21 +23,11 @@ ROWS: Final = 128
 UNKNOWN: Final = -1
 INLINE: Final = 12  # a view of so many bytes holds them itself
 
-_MIX_1, _MIX_2, _PRIME = np.uint64(MIX_1), np.uint64(MIX_2), np.uint64(PRIME)
+_PRIME = np.uint64(PRIME)
 _0, _1, _2, _3, _4, _7, _8, _16 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 7, 8, 16))
-_27, _30, _31, _32 = (np.uint64(n) for n in (27, 30, 31, 32))
+_32 = np.uint64(32)
 _SEVEN_BYTES, _LOWER = np.uint64(2**56 - 1), np.uint64(2**32 - 1)
 _LENGTH_BITS, _LENGTHS, _INLINE = np.uint64(LENGTH_BITS), np.uint64(LONGEST_KEY), np.uint64(INLINE)
-
-inlined = njit(nogil=True, forceinline=True)
-
-
-@inlined
-def mixed(word: Any) -> Any:
-    """``coins.mix64``."""
-    word = (word ^ (word >> _30)) * _MIX_1
-    word = (word ^ (word >> _27)) * _MIX_2
-    return word ^ (word >> _31)
 
 
 @inlined
@@ -64,7 +53,7 @@ def string_hash(address: Any, length: Any, point: Any, seal: Any) -> Any:
     if left > _0:
         total = product(total, point) + last_bytes(address, left, length)
         total = total - _PRIME if total >= _PRIME else total
-    return mixed(total ^ seal)
+    return mix64(total ^ seal)
 
 
 @inlined
@@ -200,7 +189,7 @@ def find_integers(keys: Any, table: Any, seal: Any, codes: Any) -> Any:
     for first in range(0, size, ROWS):
         rows = min(ROWS, size - first)
         for r in range(rows):
-            home = mixed(np.uint64(keys[first + r]) ^ seal) & mask
+            home = mix64(np.uint64(keys[first + r]) ^ seal) & mask
             fetch(slots + _16 * home)
             homes[r] = home
         for r in range(rows):
@@ -218,7 +207,7 @@ def add_integers(keys: Any, table: Any, seal: Any, codes: Any, first: Any, size:
         if codes[i] != UNKNOWN:
             continue
         key = np.int64(keys[i])
-        slot = mixed(np.uint64(key) ^ seal) & mask
+        slot = mix64(np.uint64(key) ^ seal) & mask
         while table[slot, 0] != 0 and table[slot, 1] != key:
             slot = (slot + _1) & mask
         if table[slot, 0] == 0:

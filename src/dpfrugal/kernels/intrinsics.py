@@ -27,20 +27,22 @@ def lowest(word: Any) -> Any:
     return np.int64((int(word) & -int(word)).bit_length() - 1 if word else BLOCK)
 
 
-def sides(points: Any, reaches: Any, coins: Any, mark: Any, up_from: Any, down_from: Any) -> Any:
-    """Which items lie above the mark, which coins allow a step towards their item, and which are undecided.
+def sides(points: Any, margins: Any, coins: Any, estimate: Any, up_from: Any, down_from: Any) -> Any:
+    """Which items of a block certainly move the estimate up, which down, and which are undecided.
 
-    An item is undecided where it is within reach of the mark, and where its coin equals the threshold: both are
-    but the upper halves of what decides.
+    Points and coins are the upper halves of what decides. An item is undecided if its point is within the margin of
+    its lane, or if its coin equals the upper half of the threshold.
     """
-    above = allowed = undecided = 0
+    up = down = undecided = 0
     for lane in range(BLOCK):
-        distance = int(points[lane]) - int(mark)
-        threshold = up_from if distance > reaches[lane] else down_from
-        above |= bool(distance > reaches[lane]) << lane
-        allowed |= bool(coins[lane] > threshold) << lane
-        undecided |= bool(abs(distance) <= reaches[lane] or coins[lane] == threshold) << lane
-    return np.uint64(above), np.uint64(allowed), np.uint64(undecided)
+        distance, coin = int(points[lane]) - int(estimate), int(coins[lane])
+        threshold = int(up_from if distance > margins[lane] else down_from) >> 16
+        is_undecided = abs(distance) <= margins[lane] or coin == threshold
+        moves = coin > threshold and not is_undecided
+        up |= bool(moves and distance > 0) << lane
+        down |= bool(moves and distance < 0) << lane
+        undecided |= bool(is_undecided) << lane
+    return np.uint64(up), np.uint64(down), np.uint64(undecided)
 
 
 def matches(numbers: Any, shift: Any, mask: Any, wanted: Any) -> Any:
@@ -74,7 +76,7 @@ def _everywhere(builder: Any, row: Any, number: Any) -> Any:
 
 
 @intrinsic
-def _sides(_: Any, points: Any, reaches: Any, coins: Any, mark: Any, up_from: Any, down_from: Any) -> Any:
+def _sides(_: Any, points: Any, margins: Any, coins: Any, estimate: Any, up_from: Any, down_from: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         def row(place: int) -> Any:
             data = context.make_array(signature.args[place])(context, builder, arguments[place]).data
@@ -83,18 +85,20 @@ def _sides(_: Any, points: Any, reaches: Any, coins: Any, mark: Any, up_from: An
         def everywhere(place: int) -> Any:
             return _everywhere(builder, _SHORTS, arguments[place])
 
-        distances, reaches, tosses = builder.sub(row(0), everywhere(3)), row(1), row(2)
-        above = builder.icmp_signed(">", distances, reaches)
+        distances, margins, tosses = builder.sub(row(0), everywhere(3)), row(1), row(2)
+        above = builder.icmp_signed(">", distances, margins)
         thresholds = builder.select(above, everywhere(4), everywhere(5))
         allowed = builder.icmp_unsigned(">", tosses, thresholds)
         tied = builder.icmp_unsigned("==", tosses, thresholds)
         below = builder.icmp_signed("<", distances, ir.Constant(_SHORTS, [0] * BLOCK))
         lengths = builder.select(below, builder.neg(distances), distances)
-        undecided = builder.or_(builder.icmp_signed("<=", lengths, reaches), tied)
-        words = [builder.bitcast(bits, ir.IntType(64)) for bits in (above, allowed, undecided)]
+        undecided = builder.or_(builder.icmp_signed("<=", lengths, margins), tied)
+        above, allowed, undecided = (builder.bitcast(bits, ir.IntType(64)) for bits in (above, allowed, undecided))
+        decided = builder.and_(allowed, builder.not_(undecided))
+        words = [builder.and_(decided, above), builder.and_(decided, builder.not_(above)), undecided]
         return context.make_tuple(builder, signature.return_type, words)
 
-    return types.UniTuple(types.uint64, 3)(points, reaches, coins, mark, up_from, down_from), generate
+    return types.UniTuple(types.uint64, 3)(points, margins, coins, estimate, up_from, down_from), generate
 
 
 @intrinsic
@@ -140,9 +144,10 @@ def _typed_lowest(word: Any) -> Any:
 
 
 @overload(sides)
-def _typed_sides(points: Any, reaches: Any, coins: Any, mark: Any, up_from: Any, down_from: Any) -> Any:
-    def compiled(points: Any, reaches: Any, coins: Any, mark: Any, up_from: Any, down_from: Any) -> Any:
-        return _sides(points, reaches, coins, mark, up_from, down_from)
+def _typed_sides(points: Any, margins: Any, coins: Any, estimate: Any, up_from: Any, down_from: Any) -> Any:
+    def compiled(points: Any, margins: Any, coins: Any, estimate: Any, up_from: Any, down_from: Any) -> Any:
+        half = np.uint32(16)
+        return _sides(points, margins, coins, estimate, np.uint16(up_from >> half), np.uint16(down_from >> half))
 
     return compiled
 
