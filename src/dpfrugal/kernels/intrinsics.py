@@ -13,6 +13,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from dpfrugal.kernels.coins import BLOCK
+from dpfrugal.kernels.layout import PRIME
 
 _SHORTS, _WIDE = ir.VectorType(ir.IntType(16), BLOCK), ir.VectorType(ir.IntType(32), BLOCK)
 
@@ -55,6 +56,11 @@ def matches(numbers: Any, shift: Any, mask: Any, wanted: Any) -> Any:
 
 def prefetch(array: Any, place: Any) -> None:
     """Ask for a place of an array ahead of its use. It need not exist: nothing is read."""
+
+
+def product(one: Any, other: Any) -> Any:
+    """The product of two numbers below ``PRIME``, modulo ``PRIME``."""
+    return np.uint64(int(one) * int(other) % PRIME)
 
 
 @intrinsic
@@ -121,10 +127,23 @@ def _prefetch(_: Any, array: Any, place: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
         ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         address = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
-        builder.call(ask, [address, word(1), word(3), word(1)])  # to write, to keep, data
+        builder.call(ask, [address, word(0), word(3), word(1)])  # to read, to keep, data
         return context.get_dummy_value()
 
     return types.void(array, place), generate
+
+
+@intrinsic
+def _product(_: Any, one: Any, other: Any) -> Any:
+    word, double = ir.IntType(64), ir.IntType(128)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        whole = builder.mul(*(builder.zext(argument, double) for argument in arguments))
+        low = builder.and_(builder.trunc(whole, word), word(PRIME))
+        total = builder.add(low, builder.trunc(builder.lshr(whole, double(61)), word))  # at most 2 * PRIME
+        return builder.select(builder.icmp_unsigned(">=", total, word(PRIME)), builder.sub(total, word(PRIME)), total)
+
+    return types.uint64(types.uint64, types.uint64), generate
 
 
 @overload(ones)
@@ -164,5 +183,13 @@ def _typed_matches(numbers: Any, shift: Any, mask: Any, wanted: Any) -> Any:
 def _typed_prefetch(array: Any, place: Any) -> Any:
     def compiled(array: Any, place: Any) -> Any:
         return _prefetch(array, place)
+
+    return compiled
+
+
+@overload(product)
+def _typed_product(one: Any, other: Any) -> Any:
+    def compiled(one: Any, other: Any) -> Any:
+        return _product(np.uint64(one), np.uint64(other))
 
     return compiled
