@@ -9,7 +9,6 @@ Worked number: the 0.99-quantile of normal(50, 2) is 54.65; with ``decimals=3`` 
 """
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, Self
@@ -23,6 +22,7 @@ from dpfrugal.estimators.grid import HIGHEST_ITEM, Grid
 from dpfrugal.estimators.walk.dispatch import Path, advance, advance_by_numpy
 from dpfrugal.inputs.numbers import Chunk, chunks, number
 from dpfrugal.kernels import coins
+from dpfrugal.kernels.compiler import worth_loading
 from dpfrugal.parameters import NanPolicy
 from dpfrugal.storage import checkpoint_file, json_values
 from dpfrugal.storage.checkpoint_file import Contents
@@ -194,6 +194,4 @@ class Frugal1U:
         """How to walk past a chunk that ends the stream so far. All ways give the same bits."""
         if chunk.values.size < A_HANDFUL:
             return walk_plainly
-        if end * len(self.quantiles) < WORTH_COMPILING and "numba" not in sys.modules:
-            return advance_by_numpy
-        return advance
+        return advance if worth_loading(end * len(self.quantiles), WORTH_COMPILING) else advance_by_numpy
