@@ -16,7 +16,7 @@ from dpfrugal.budget.ledger_file import seal_of
 from dpfrugal.budget.ledger_rows import spend_of
 from dpfrugal.budget.person_moves import MOST_BUDGET, Exposure, Move, exposure_of, of_exposure
 from dpfrugal.estimators.keyed.keyed_dp_frugal import keyed_exposure, keyed_sensitivity
-from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.estimators.walk.dp_frugal import sensitivity_of, walk_exposure
 from dpfrugal.privacy import noise
 from dpfrugal.privacy.guarantees import Sensitivity
@@ -64,7 +64,6 @@ def test_the_noise_on_record_is_the_noise_that_is_asked_of_opendp(
 
     fake = type(real)(**{**vars(real), "make_gaussian": spied("make_gaussian"), "make_laplace": spied("make_laplace")})
     monkeypatch.setattr(noise, "_opendp", lambda: fake)
-    monkeypatch.setattr(noise, "_stocks", {})
     noise.measurement.cache_clear()
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ApproxDP(epsilon=20.0, delta=1e-4))
     try:
@@ -82,7 +81,7 @@ def test_the_noise_on_record_is_the_noise_that_is_asked_of_opendp(
 @pytest.mark.parametrize("items", [1, 2, 3])
 def test_all_moves_together_come_to_the_sensitivity(guarantee: dpf.Guarantee, items: int) -> None:
     """What the largest moves of a budget come to, in ε or ρ, is what the noise was calibrated for."""
-    machine = LocateRefine([0.5], guarantee, max_items_per_person=items)
+    machine = SegmentPlanner([0.5], guarantee, max_items_per_person=items)
     cases: list[tuple[Exposure | None, tuple[Sensitivity, ...]]] = [
         (walk_exposure(guarantee, 3, items), (sensitivity_of(3, items),)),
         (keyed_exposure(guarantee, 2, items, None), (keyed_sensitivity(2, items, None),)),
@@ -107,7 +106,7 @@ def test_nothing_is_recorded_where_it_could_not_be_worked_out() -> None:
     assert walk_exposure(guarantee, 5000, 1) is None
     assert keyed_exposure(guarantee, 1, 1, 10**9) is None
     assert walk_exposure(dpf.ZCDP(rho=1e-12), 1, 1) is None
-    assert LocateRefine([0.5], guarantee, max_items_per_person=10**6).exposure is None
+    assert SegmentPlanner([0.5], guarantee, max_items_per_person=10**6).exposure is None
 
 
 def test_discovered_keys_and_spends_by_hand_go_by_their_guarantee(tmp_path: Path) -> None:
@@ -168,7 +167,7 @@ def test_records_are_read_back_exactly(kind: str) -> None:
         "one": walk_exposure(guarantee, 1, 1),
         "several": walk_exposure(guarantee, 3, 2),
         "keyed": keyed_exposure(guarantee, 2, 2, None),
-        "segments": LocateRefine([0.5], guarantee).exposure,
+        "segments": SegmentPlanner([0.5], guarantee).exposure,
     }[kind]
     record = json.loads(json.dumps(of_exposure(exposure)))
     assert exposure_of(record) == exposure
@@ -214,7 +213,7 @@ def test_a_checkpoint_carries_the_record(kind: str, tmp_path: Path) -> None:
     restored = type(first).load(tmp_path / "state", ledger=ledger)
     fill(restored)
     (spend,) = ledger.dataset("d").spends
-    assert spend.exposure == first._account._spend.exposure
+    assert spend.exposure == first.account._spend.exposure
     assert spend.exposure is not None
 
 

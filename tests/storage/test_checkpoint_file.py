@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfrugal as dpf
+from dpfrugal.estimators.base import raw_contents
 from dpfrugal.estimators.segments import planner
 from dpfrugal.estimators.walk import dp_frugal
 from dpfrugal.privacy import noise
@@ -105,7 +106,7 @@ def twice_released(folder: Path, trials: int) -> tuple[int, int, int]:
                 elif action in ("load", "forget") and files:
                     path, kept = files[int(choose.integers(len(files)))]
                     loaded = dpf.DPFrugal1U.load(path, ledger=ledger, forget_if_stale=action == "forget")
-                    objects.append((loaded, set() if loaded._account.stale else set(kept)))
+                    objects.append((loaded, set() if loaded.account.stale else set(kept)))
             except dpf.ReplayError:
                 refusals += 1
         assert sum(len(dataset.spends) for dataset in ledger.datasets()) <= 1
@@ -261,7 +262,7 @@ def test_nonsense_with_a_right_checksum_is_refused_or_works(data: st.DataObject)
             again = dpf.PrivateQuantile.load(path, accept_replay_risk=True)
         except dpf.CheckpointError:
             return
-        again._contents()
+        raw_contents(again)
 
 
 def test_arrays_come_back_as_they_were(folder: Path) -> None:
@@ -335,11 +336,11 @@ def test_watch_after_a_kill_between_noise_and_print(tmp_path: Path, stale: bool)
     first = walk.release()
     walk.update_many(np.full(300, 9.0))
     if stale:
-        walk._save(path, shown_items=500, printed=True, items=800)
+        walk.save_with_notes(path, {"shown_items": 500, "printed": True, "items": 800})
         walk.release()
     else:
         second = walk.release()
-        walk._save(path, shown_items=800, printed=False, items=800)
+        walk.save_with_notes(path, {"shown_items": 800, "printed": False, "items": 800})
     done = run(*WATCH, "--ledger", tmp_path / "b.db", "--dataset", "clicks", "--checkpoint", path, text="9\n" * 600)
     assert done.returncode == 0, done.stderr
     rows = [line.split("\t") for line in done.stdout.splitlines()]

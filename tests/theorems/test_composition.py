@@ -33,7 +33,7 @@ def exact_delta(pairs: list[tuple[float, float]], epsilon: float) -> float:
 @settings(max_examples=60)
 @given(st.lists(st.tuples(epsilons, st.sampled_from([0.0, 1e-6, 0.01])), min_size=1, max_size=6), st.floats(0.0, 6.0))
 def test_theorem_12__losses_are_those_of_randomised_response(pairs: list[tuple[float, float]], epsilon: float) -> None:
-    truth, found = exact_delta(pairs, epsilon), loss_distributions.composed(pairs).delta(epsilon)
+    truth, found = exact_delta(pairs, epsilon), loss_distributions.losses_of_pairs(pairs).delta(epsilon)
     assert truth * (1 - 1e-9) - 1e-15 <= found  # never less
     finest = 2 * sum(size for size, _ in pairs) / loss_distributions.MOST_POINTS
     assert found <= exact_delta(pairs, epsilon - len(pairs) * finest) * (1 + 1e-9) + 1e-15  # each is rounded up by less

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import dpfrugal as dpf
 from dpfrugal.audit import broken
 from dpfrugal.estimators.segments import planner
-from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 from tests.support.naive import neighbours
 
@@ -48,7 +48,7 @@ def bins_of(items: Sequence[float], edges: NDArray[np.float64]) -> list[int]:
 
 
 def transcript_cost(
-    make: Callable[[], LocateRefine],
+    make: Callable[[], SegmentPlanner],
     periods: Sequence[Sequence[float]],
     offset: int,
     patch: pytest.MonkeyPatch,
@@ -69,7 +69,7 @@ def transcript_cost(
     return cost
 
 
-def largest_log_ratio(make: Callable[[], LocateRefine], patch: pytest.MonkeyPatch) -> int:
+def largest_log_ratio(make: Callable[[], SegmentPlanner], patch: pytest.MonkeyPatch) -> int:
     """Over all neighbours of all streams of four items in two segments, in units of 1/scale; exact in integers."""
     alphabet = (-7.0, 0.0, 3.0, 900.0)
     largest = 0
@@ -85,10 +85,10 @@ def largest_log_ratio(make: Callable[[], LocateRefine], patch: pytest.MonkeyPatc
 
 def test_theorem_9__a_transcript_costs_one_epsilon_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Theorem 9: with discrete Laplace noise of scale 2/ε, a log-ratio of at most 2 in units of 1/scale is ε."""
-    assert largest_log_ratio(lambda: LocateRefine([0.5, 0.9], ONE), monkeypatch) == 2
+    assert largest_log_ratio(lambda: SegmentPlanner([0.5, 0.9], ONE), monkeypatch) == 2
 
 
-class FromRawCounts(LocateRefine):
+class FromRawCounts(SegmentPlanner):
     """Moves its edges by what it counted instead of by what it released."""
 
     def absorb(self, counts: Any, **options: Any) -> None:
@@ -97,5 +97,5 @@ class FromRawCounts(LocateRefine):
 
 
 @pytest.mark.parametrize("mistake", [FromRawCounts, broken._CountsAgain], ids=["raw edges", "counted twice"])
-def test_theorem_9__enumeration_catches(mistake: type[LocateRefine], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_theorem_9__enumeration_catches(mistake: type[SegmentPlanner], monkeypatch: pytest.MonkeyPatch) -> None:
     assert largest_log_ratio(lambda: mistake([0.5, 0.9], ONE), monkeypatch) > 2

@@ -28,7 +28,8 @@ def plan(
     from dpfrugal.errors import ParameterError
     from dpfrugal.estimators.grid import Grid
     from dpfrugal.estimators.walk.dp_frugal import sensitivity_of
-    from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, rho_for
+    from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+    from dpfrugal.privacy.zcdp_conversions import rho_for
 
     if max_items_per_person < 1:
         raise ParameterError(f"--max-items-per-person must be at least 1; {max_items_per_person} is not.")

@@ -132,7 +132,7 @@ def quantile(
         dataset=dataset,
     )
     items = _items(file, column, file_format, omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
-    with charged(estimator._account):
+    with charged(estimator.account):
         with progress(items.name, items.total, items.unit) as made:
             for batch, advance in read_ahead(items.batches, endless=file == "-"):
                 estimator.update_many(batch)

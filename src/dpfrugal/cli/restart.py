@@ -62,10 +62,10 @@ class Restart:
 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", CheckpointWarning)
-            found, saved = type(asked)._load(file, self.ledger, accept_replay_risk=True, forget_if_stale=True)
+            found, saved = type(asked).load_with_notes(file, self.ledger, accept_replay_risk=True, forget_if_stale=True)
         for warning in caught:
             notes.print(f"[yellow]note:[/] {escape(str(warning.message))}")
-        if found._contents().parameters != asked._contents().parameters or found._account.dataset != dataset:
+        if found.parameters() != asked.parameters() or found.account.dataset != dataset:
             raise CheckpointError(f"{file} was made with other options: use the same ones, or another file.")
         try:
             shown, items = integer_of(saved["shown_items"]), integer_of(saved["items"])
@@ -75,7 +75,7 @@ class Restart:
         self.shown_items, self.unprinted = min(shown, found.items), not self._printed
         self.went_on_at = found.items
         notes.print(f"Going on from {escape(str(file))}: {found.items:,} items.")
-        if found._account.stale:
+        if found.account.stale:
             notes.print(
                 f"[yellow]note:[/] noise was taken after {escape(str(file))} was saved: "
                 f"{items - found.items:,} items that it held are forgotten, so that none is released twice."
@@ -87,7 +87,7 @@ class Restart:
     def keep(self, estimator: "PrivateQuantile | DPFrugal1U | KeyedDPFrugal1U") -> None:
         """Save if noise was taken since the last time, or if it is long ago."""
         late = time.monotonic() - self._saved_at > INTERVAL
-        if late or estimator._account.generation != self._generation:
+        if late or estimator.account.generation != self._generation:
             self.save(estimator)
 
     def save(
@@ -101,5 +101,6 @@ class Restart:
         if released:
             self.shown_items, self._printed = estimator.items, printed
         if self.file is not None:
-            estimator._save(self.file, shown_items=self.shown_items, printed=self._printed, items=estimator.items)
-            self._generation, self._saved_at = estimator._account.generation, time.monotonic()
+            notes = {"shown_items": self.shown_items, "printed": self._printed, "items": estimator.items}
+            estimator.save_with_notes(self.file, notes)
+            self._generation, self._saved_at = estimator.account.generation, time.monotonic()

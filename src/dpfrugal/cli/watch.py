@@ -171,7 +171,7 @@ def follow(
         sys.stdout.flush()
         restart.save(estimator, released=True, printed=True)
 
-    with charged(estimator._account):
+    with charged(estimator.account):
         try:
             if restart.unprinted:
                 show(estimator.release())
@@ -195,4 +195,4 @@ def follow(
             if unreleased := estimator.items - restart.shown_items:
                 kept = "are kept in the checkpoint" if restart.file else "were not released"
                 notes.print(f"Stopped; {counted(unreleased, 'item')} after the last full period {kept}.")
-        explain_ledger(restart.ledger, estimator._account.dataset)
+        explain_ledger(restart.ledger, estimator.account.dataset)

@@ -83,7 +83,7 @@ def test_pieces_leave_no_trace(piece: int, threads: int, monkeypatch: pytest.Mon
     """As a batch of millions is cut into pieces; keys and values come in chunks of their own, besides."""
     whole = after([(KEYS, VALUES)])
     for module in (keyed_dp_frugal, batches):
-        monkeypatch.setattr(module, "PIECE", piece)
+        monkeypatch.setattr(module, "ROWS_AT_ONCE", piece)
     keys = pa.chunked_array([KEYS[:100], KEYS[100:101], [], KEYS[101:]], type=pa.string())
     values = pa.chunked_array([VALUES[:333], VALUES[333:]])
     assert after([(keys, values)], threads=threads) == whole
@@ -207,7 +207,7 @@ def test_a_refused_batch_leaves_everything_as_it_was(
     bad: Any, piece: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (keyed_dp_frugal, batches):
-        monkeypatch.setattr(module, "PIECE", piece)
+        monkeypatch.setattr(module, "ROWS_AT_ONCE", piece)
     k, keys, values = make(**options), *(part() if callable(part) else part for part in bad)
     k.update_many(KEYS, VALUES)
     before = raw(k)
@@ -224,7 +224,7 @@ def test_a_refused_batch_leaves_everything_as_it_was(
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_interrupted_batch_changes_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (keyed_dp_frugal, batches):
-        monkeypatch.setattr(module, "PIECE", 100)
+        monkeypatch.setattr(module, "ROWS_AT_ONCE", 100)
     k = make(threads=threads)
     k.update_many(KEYS, VALUES)
     before, walk = raw(k), KeyedState.walk
@@ -370,7 +370,7 @@ def test_after_an_interrupt_no_row_of_a_person_is_returned_that_counts(
     """Ann may have two rows. An interrupt comes when a batch was applied or refused, before that is written down."""
     k = dpf.KeyedDPFrugal1U(0.99, ONE, keys=["x"], max_items_per_person=2, coin_seed=1)
     k.update_many(["x"], [100], person=["ann"])
-    people = k._contributions
+    people = k._person_limits
     assert people is not None
 
     def interrupted(*arguments: Any) -> None:
@@ -463,7 +463,7 @@ def test_an_interrupt_while_a_refused_batch_is_taken_back_counts_none_of_its_row
     k = dpf.KeyedDPFrugal1U(0.5, ONE, discover_keys=many)
     k.update_many(["a"] * 500, np.ones(500))
     for module in (keyed_dp_frugal, batches):
-        monkeypatch.setattr(module, "PIECE", 100)
+        monkeypatch.setattr(module, "ROWS_AT_ONCE", 100)
 
     def interrupted(self: KeyIndex, size: int) -> None:
         raise KeyboardInterrupt

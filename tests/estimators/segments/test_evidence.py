@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpfrugal.estimators.segments.evidence import CALM, KEPT, LEVEL, Agreement, Evidence, Target
+from dpfrugal.estimators.segments.evidence import KEPT, LARGEST_MEAN, LARGEST_MEAN_SQUARE, Agreement, Evidence, Target
 
 centres = st.floats(-1e6, 1e6)
 gaps = st.floats(-0.1, 0.1)
@@ -123,7 +123,7 @@ def test_agreement__is_not_carried_off_by_one_residual(residuals: list[float]) -
     assert 0 <= agreement.surprise <= 25.0
     assert abs(agreement.trend) <= 5.0
     assert agreement.widening <= 15.0
-    assert agreement.stable == (agreement.surprise < CALM and abs(agreement.trend) < LEVEL)
+    assert agreement.stable == (agreement.surprise < LARGEST_MEAN_SQUARE and abs(agreement.trend) < LARGEST_MEAN)
 
 
 def test_agreement__that_was_contradicted_is_not_stable_until_it_is_explained() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import dpfrugal as dpf
 from dpfrugal.estimators.segments import planner, private_quantile
-from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 
 ONE = dpf.PureDP(epsilon=1.0)
@@ -169,7 +169,7 @@ def test_an_interrupted_close_is_undone(where: str, monkeypatch: pytest.MonkeyPa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(LocateRefine, where, interrupted)
+        patch.setattr(SegmentPlanner, where, interrupted)
         for close in (lambda: p.release(close=True), lambda: p.absorb([1] * (len(before[3]) + 1))):
             with pytest.raises(KeyboardInterrupt):
                 close()
@@ -191,13 +191,13 @@ def test_no_noise_is_so_wild_that_it_ends_in_an_error(q: float, epsilon: float) 
 @pytest.mark.parametrize("q", [0.5, 0.99])
 def test_a_sorted_stream_takes_few_segments(q: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search starts over and over, but no segment has less than 160 items, nor less than 1/48 of all before it."""
-    absorb, segments = LocateRefine.absorb, []
+    absorb, segments = SegmentPlanner.absorb, []
 
-    def counted(machine: LocateRefine, counts: NDArray[np.int64], *, missing: int | None = None) -> None:
+    def counted(machine: SegmentPlanner, counts: NDArray[np.int64], *, missing: int | None = None) -> None:
         segments.append(machine.items)
         absorb(machine, counts, missing=missing)
 
-    monkeypatch.setattr(LocateRefine, "absorb", counted)
+    monkeypatch.setattr(SegmentPlanner, "absorb", counted)
     p = dpf.PrivateQuantile(q, ONE)
     p.update_many(np.arange(2_000_000.0))
     assert len(segments) <= 48 + math.log(2_000_000 / 7_680) / math.log(49 / 48) + 1
@@ -303,7 +303,7 @@ def test_the_state_is_small() -> None:
     p = dpf.PrivateQuantile([0.5, 0.99], ONE)
     for batch in np.split(rng.standard_cauchy(200_000), 400):
         p.update_many(batch)
-        assert p._counts.nbytes + p._machine.edges.nbytes < 2 * 1024
+        assert p._counts.nbytes + p._planner.edges.nbytes < 2 * 1024
 
 
 def test_a_refused_item_is_not_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,7 +314,7 @@ def test_a_refused_item_is_not_taken_in(monkeypatch: pytest.MonkeyPatch) -> None
     def full() -> None:
         raise dpf.LedgerError("the disk is full")
 
-    monkeypatch.setattr(p._account, "before_noise", full)
+    monkeypatch.setattr(p.account, "before_noise", full)
     for _ in range(3):
         with pytest.raises(dpf.LedgerError):
             p.update(777.0)
@@ -329,4 +329,4 @@ def test_a_refused_batch_moves_the_ledger_once(tmp_path: Path) -> None:
     for attempt in range(1, 3):
         with pytest.raises(dpf.ItemError):
             p.update_many(np.append(rng.normal(0, 1, 50_000), np.nan))
-        assert p._account.generation == attempt
+        assert p.account.generation == attempt

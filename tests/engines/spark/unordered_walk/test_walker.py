@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpfrugal.engines.spark.unordered_walk import packets
 from dpfrugal.engines.spark.unordered_walk.kernel import words_of
 from dpfrugal.engines.spark.unordered_walk.packets import Packer
-from dpfrugal.engines.spark.unordered_walk.secret_words import keys_of, word
+from dpfrugal.engines.spark.unordered_walk.secret_words import siphash_key, word
 from dpfrugal.engines.spark.unordered_walk.walker import Walker, walk_rows_compiled, walk_rows_plainly
 from dpfrugal.estimators.grid import Grid
 from dpfrugal.estimators.walk.dispatch import Path
@@ -32,7 +32,7 @@ def test_compiled_equals_plain(rows: list[tuple[int, float, int]], wide: bool) -
     codes, values, positions = (np.array(column) for column in zip(*rows, strict=True))
     words = np.array([word(PATH.key, int(position)) for position in positions], dtype=np.uint64)
     with np.errstate(over="ignore"):  # where functions run as they are written
-        assert np.array_equal(words_of(positions, *map(np.uint64, keys_of(PATH.key))), words)
+        assert np.array_equal(words_of(positions, *map(np.uint64, siphash_key(PATH.key))), words)
     steps = np.array([[0, 1], [2, 3], [1, 0]], dtype=np.uint8) if wide else None
     plain, compiled = np.zeros((3, 2), dtype=np.int64), np.zeros((3, 2), dtype=np.int64)
     walk_rows_plainly(plain, steps, words, codes.astype(np.int32), values, PATH)
