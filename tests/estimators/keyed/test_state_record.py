@@ -73,15 +73,6 @@ def test_a_restored_table_goes_on_exactly(name: str, cut: int, tmp_path: Path, m
         assert was.equals(now, check_metadata=True) if isinstance(was, pa.Table) else was == now
 
 
-def test_the_last_release_is_restored(tmp_path: Path) -> None:
-    k = make("declared")
-    feed(k, "declared", 0, 900)
-    table = k.release()
-    k.save(tmp_path / "k.private")
-    restored = dpf.KeyedDPFrugal1U.load(tmp_path / "k.private", accept_replay_risk=True).release()
-    assert restored.equals(table, check_metadata=True)
-
-
 @pytest.mark.parametrize("name", ["declared", "discovered"])
 def test_a_stale_table_is_refused_or_forgets(name: str, tmp_path: Path) -> None:
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ApproxDP(epsilon=2.0, delta=1e-6))
