@@ -22,7 +22,7 @@ def source_of(name: str) -> str:
             target = importlib.import_module(".".join(parts[:depth]))
         else:
             target = inspect.getattr_static(target, part)
-    return inspect.getsource(inspect.unwrap(target))
+    return inspect.getsource(inspect.unwrap(target.fget if isinstance(target, property) else target))
 
 
 def digits(name: str) -> str:
