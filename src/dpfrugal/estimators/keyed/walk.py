@@ -1,7 +1,7 @@
 """The walk of a batch of rows with keys: which form of it runs, and in how many threads.
 
-``advance_keys`` calls the compiled kernel; ``walk_keys_plainly`` is what it must equal, bit
-for bit. The coin of a row belongs to its position in the whole stream, not to its key (docs/proofs.md, Theorem 10).
+``advance_keys`` calls the compiled kernel; ``walk_keys_plainly`` is what it must equal, bit for bit. The coin of a row
+belongs to its position in the whole stream, not to its key (docs/proofs.md, Theorem 10).
 """
 
 from typing import Any, Final
