@@ -1,10 +1,11 @@
 """The audit: an attempt to break the promise of an estimator, seen from outside, on worst-case neighbouring streams.
 
-It searches neighbours whose outputs lie far apart (``search``), learns on some runs which event tells them apart best
-(``events``), and counts that event in fresh runs of both streams. Clopper-Pearson bounds of its two probabilities
-give a lower bound for the ε, or ρ, that the estimator really has (``claims``). One event is tested once, on runs that
-had no part in its choice: so an estimator that keeps its promise fails with a probability of at most one minus the
-confidence, whatever was searched and learnt. That it passes proves nothing; that it fails does.
+It searches neighbouring streams whose outputs lie far apart (``neighbour_search``), learns on some runs which event
+tells them apart best (``events``), and counts that event in fresh runs of both streams. Clopper-Pearson bounds
+(``confidence_bounds``) of its two probabilities give a lower bound for the estimator's true ε or ρ (``claims``). One
+event is tested, once, on runs that had no part in its choice. So an estimator that keeps its promise fails with a
+probability of at most one minus the confidence, whatever was searched and learnt. A PASS proves nothing; a FAIL proves
+that the promise is broken.
 
 Worked number: DP-Frugal-1U at ε = 1 with 20,000 runs of each stream shows ε ≥ 0.9; with noise at 0.7 of its scale, ε
 ≥ 1.3.
@@ -18,9 +19,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.audit import claims, confidence
+from dpfrugal.audit import claims, confidence_bounds
 from dpfrugal.audit.events import Event, Transcripts, best_event
-from dpfrugal.audit.search import Case, Pair, Periods, pairs, seen
+from dpfrugal.audit.neighbour_search import Case, Pair, Periods, pairs, seen
 from dpfrugal.errors import ParameterError
 from dpfrugal.parameters import probability
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
@@ -73,7 +74,7 @@ def highest_bound(runs: int, sure: float, guarantee: Guarantee) -> float:
     4.23
     """
     doubt = (1 - sure) / 2
-    p, q = confidence.at_least(runs, runs, doubt), confidence.at_most(0, runs, doubt)
+    p, q = confidence_bounds.at_least(runs, runs, doubt), confidence_bounds.at_most(0, runs, doubt)
     return float(claims.least_loss(np.array(p), np.array(q), guarantee))
 
 
@@ -112,7 +113,7 @@ def audit(
         scores.append(event.score.of(counted))
     hits = int((scores[0] >= event.threshold).sum()), int((scores[1] >= event.threshold).sum())
     doubt = (1 - sure) / 2  # for each of the two bounds
-    p, q = confidence.at_least(hits[0], runs, doubt), confidence.at_most(hits[1], runs, doubt)
+    p, q = confidence_bounds.at_least(hits[0], runs, doubt), confidence_bounds.at_most(hits[1], runs, doubt)
     bound = float(claims.least_loss(np.array(p), np.array(q), guarantee))
     return Audit(guarantee, bound, sure, pair, event, runs, hits, (scores[0], scores[1]))
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dpfrugal.audit.search import Case, Numbers, Periods
+from dpfrugal.audit.neighbour_search import Case, Numbers, Periods
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
 from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
 from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U

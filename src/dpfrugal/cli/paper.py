@@ -44,7 +44,7 @@ def paper(
     """
     if find_spec("matplotlib") is None:
         raise ParameterError("The report needs matplotlib: pip install 'dpfrugal[paper]'.")
-    from dpfrugal.cli.terminal import notes
+    from dpfrugal.cli.notes import notes
     from dpfrugal.paper import results
     from dpfrugal.paper.report import HTML, MARKDOWN, write_report
     from dpfrugal.paper.resources import check_resources
@@ -94,7 +94,7 @@ def watched(run: "Run") -> "Iterator[Watcher]":
         TimeRemainingColumn,
     )
 
-    from dpfrugal.cli.terminal import notes
+    from dpfrugal.cli.notes import notes
     from dpfrugal.paper.runner import Watcher
 
     columns = (
@@ -126,8 +126,8 @@ def watched(run: "Run") -> "Iterator[Watcher]":
 
 def show_split(folder: Path) -> None:
     """Where the processor time of all these results went."""
-    from dpfrugal.cli.terminal import notes
-    from dpfrugal.paper.preface import PART_NAMES, split
+    from dpfrugal.cli.notes import notes
+    from dpfrugal.paper.report_preface import PART_NAMES, split
     from dpfrugal.paper.resources import peak_memory_mib
 
     items, seconds = split(folder)

@@ -82,7 +82,7 @@ def quantile(
     Example: dpfrugal quantile flights.parquet --column delay --by carrier --keys carriers.txt -q 0.9 --epsilon 1
     """
     if by is not None:
-        from dpfrugal.cli.by import quantile_by
+        from dpfrugal.cli.quantile_by_key import quantile_by
 
         guarantee, discovery = o.guarantees_by_key(epsilon, delta, rho, calibration, keys, discover_keys, algorithm)
         quantile_by(
@@ -115,8 +115,8 @@ def quantile(
             "--keys, --discover-keys, --person, --max-keys-per-person, --null-keys, --rounds, --output and --to are "
             "for --by."
         )
-    from dpfrugal.cli.estimator import estimator_from, last_release, shown_values
-    from dpfrugal.cli.terminal import charged, explain, explain_ledger, progress
+    from dpfrugal.cli.algorithm import estimator_from, last_release, shown_values
+    from dpfrugal.cli.notes import charged, explain, explain_ledger, progress
     from dpfrugal.inputs.columns import read_ahead
 
     ledger = o.ledger_from(ledger_file, dataset)

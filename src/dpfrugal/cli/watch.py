@@ -13,8 +13,8 @@ from dpfrugal.errors import CheckpointError, ParameterError, ReplayError, TableE
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
-    from dpfrugal.cli.arrivals import Period
-    from dpfrugal.cli.restart import Restart
+    from dpfrugal.cli.stdin_periods import Period
+    from dpfrugal.cli.watch_checkpoint import Restart
     from dpfrugal.estimators.releases import Release
     from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
     from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
@@ -80,17 +80,17 @@ def watch(
 
     Example: tail -f access.log | dpfrugal watch --by --keys routes.txt -q 0.99 --epsilon 1 --every 1m
     """
-    from dpfrugal.cli.arrivals import Period
-    from dpfrugal.cli.estimator import estimator_from, last_release, shown_values
-    from dpfrugal.cli.restart import Restart
-    from dpfrugal.cli.terminal import doubts, header, notes, row
+    from dpfrugal.cli.algorithm import estimator_from, last_release, shown_values
+    from dpfrugal.cli.notes import doubts, header, notes, row
+    from dpfrugal.cli.stdin_periods import Period
+    from dpfrugal.cli.watch_checkpoint import Restart
     from dpfrugal.inputs.lines import LineParser
 
     period = Period.parse(every)
     ledger = o.ledger_from(ledger_file, dataset)
     restart = Restart.of_options(checkpoint, ledger, accept_replay_risk=accept_replay_risk)
     if by:
-        from dpfrugal.cli.by_lines import watch_by
+        from dpfrugal.cli.watch_by_key import watch_by
 
         if half_life is not None:
             raise ParameterError("--half-life is for one quantile of all items; a walk forgets by itself.")
@@ -161,8 +161,8 @@ def follow(
     last: Callable[[], Any],
 ) -> None:
     """Take what arrives on standard input, and print a release at the end of each period, and the ``last`` one."""
-    from dpfrugal.cli.arrivals import Arrivals
-    from dpfrugal.cli.terminal import charged, counted, explain_ledger, notes
+    from dpfrugal.cli.notes import charged, counted, explain_ledger, notes
+    from dpfrugal.cli.stdin_periods import Arrivals
 
     def show(release: Any) -> None:
         printed = lines(release)

@@ -1,7 +1,7 @@
 """Tables: one column of numbers of a file, or some columns beside it, in batches of bounded size.
 
 Parquet, CSV, JSON Lines and Arrow IPC, read through pyarrow; a file's kind is told by its first bytes, then by
-its name. The text formats are in ``text_tables``.
+its name. The text formats are in ``text_files``.
 """
 
 from collections.abc import Callable, Iterator

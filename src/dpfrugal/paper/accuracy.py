@@ -7,9 +7,17 @@ often as β says. The experiment draws real noise and counts.
 from dataclasses import dataclass
 from typing import Final
 
-from dpfrugal.paper.clock import NOISE, Clock, Stopped
-from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, GRID, ON_GRID, STEPS_MOVED, Convention, noise_steps
+from dpfrugal.paper.cpu_time import NOISE, Clock, Stopped
 from dpfrugal.paper.datasets import DATASETS
+from dpfrugal.paper.noise_conventions import (
+    AS_PUBLISHED,
+    CONVENTIONS,
+    GRID,
+    ON_GRID,
+    STEPS_MOVED,
+    Convention,
+    noise_steps,
+)
 from dpfrugal.paper.results import ResultsFile
 from dpfrugal.paper.settings import ACCURACY, ALGORITHMS, NORMAL, Algorithm, Scale, default_setting
 from dpfrugal.paper.task import Task

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from dpfrugal.paper.accuracy import BETA
-from dpfrugal.paper.conventions import CONVENTIONS, OWN_COUNTS
+from dpfrugal.paper.noise_conventions import CONVENTIONS, OWN_COUNTS
 from dpfrugal.paper.rank_tests import Matrix, at_least_p_value, binomial_interval, dependence_p_value, trend_p_value
 from dpfrugal.paper.results import Row
 from dpfrugal.paper.settings import ALGORITHMS, FULL_NAMES

@@ -8,8 +8,8 @@ import numpy as np
 
 from dpfrugal.paper.accuracy import BETA
 from dpfrugal.paper.claims import SYMBOLS, Frequency, starts_in
-from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, OWN_COUNTS
 from dpfrugal.paper.datasets import DATASETS
+from dpfrugal.paper.noise_conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, OWN_COUNTS
 from dpfrugal.paper.results import Row
 from dpfrugal.paper.settings import ALGORITHMS, FULL_NAMES, PANELS
 from dpfrugal.paper.summary import Point

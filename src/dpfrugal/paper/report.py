@@ -20,10 +20,10 @@ from dpfrugal.paper.claims import (
     starts_in,
     throughput_sentence,
 )
-from dpfrugal.paper.conventions import CONVENTIONS, ON_GRID, OWN_COUNTS
 from dpfrugal.paper.datasets import DATASETS
 from dpfrugal.paper.document import Section, Table, as_html, as_markdown
-from dpfrugal.paper.preface import preface
+from dpfrugal.paper.noise_conventions import CONVENTIONS, ON_GRID, OWN_COUNTS
+from dpfrugal.paper.report_preface import preface
 from dpfrugal.paper.results import Row, write_whole
 from dpfrugal.paper.runner import results_of, tasks_of
 from dpfrugal.paper.settings import (

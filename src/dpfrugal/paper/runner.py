@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpfrugal.paper import accuracy, starts, sweeps, throughput
-from dpfrugal.paper.clock import PARTS, Clock
+from dpfrugal.paper import accuracy, sweeps, throughput, walk_starts
+from dpfrugal.paper.cpu_time import PARTS, Clock
 from dpfrugal.paper.datasets import GENERATOR
 from dpfrugal.paper.resources import machine, peak_memory_mib
 from dpfrugal.paper.results import ResultsFile
@@ -42,7 +42,7 @@ def identity(scale: Scale) -> dict[str, Any]:
 
 def tasks_of(figure: str, scale: Scale) -> list[Task]:
     """Everything a figure is made of."""
-    special = {THROUGHPUT: throughput.tasks, ACCURACY: accuracy.tasks, STARTS: starts.tasks}
+    special = {THROUGHPUT: throughput.tasks, ACCURACY: accuracy.tasks, STARTS: walk_starts.tasks}
     return special[figure](scale) if figure in special else sweeps.tasks(figure, scale)
 
 
@@ -53,7 +53,7 @@ def rows_in(figures: list[str], scale: Scale) -> int:
 
 def columns_of(figure: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The key and the value columns of a figure's results."""
-    module = {THROUGHPUT: throughput, ACCURACY: accuracy, STARTS: starts}.get(figure, sweeps)
+    module = {THROUGHPUT: throughput, ACCURACY: accuracy, STARTS: walk_starts}.get(figure, sweeps)
     return module.KEY, module.VALUES
 
 

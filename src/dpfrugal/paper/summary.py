@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from dpfrugal.paper.conventions import GRID, OWN_COUNTS, SENSITIVITIES, Convention, mean_noise
 from dpfrugal.paper.datasets import DATASETS
+from dpfrugal.paper.noise_conventions import GRID, OWN_COUNTS, SENSITIVITIES, Convention, mean_noise
 from dpfrugal.paper.rank_tests import Matrix
 from dpfrugal.paper.results import Row
 from dpfrugal.paper.settings import START, Algorithm, Setting

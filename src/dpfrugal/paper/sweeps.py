@@ -12,10 +12,10 @@ import numpy as np
 from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
 from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
 from dpfrugal.estimators.walk.frugal import Frugal1U
-from dpfrugal.paper.clock import ESTIMATORS, EXACT, Clock
-from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, OWN_COUNTS, released_as_published
+from dpfrugal.paper.cpu_time import ESTIMATORS, EXACT, Clock
 from dpfrugal.paper.datasets import CHUNK, DATASETS
-from dpfrugal.paper.exact import ExactQuantiles, ranks, selected
+from dpfrugal.paper.exact_quantiles import ExactQuantiles, ranks, selected
+from dpfrugal.paper.noise_conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, OWN_COUNTS, released_as_published
 from dpfrugal.paper.results import ResultsFile
 from dpfrugal.paper.settings import ALGORITHMS, DECIMALS, DISTRIBUTIONS, PANELS, START, Scale, Setting, default_setting
 from dpfrugal.paper.task import Task

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dpfrugal.paper.clock import Clock
+from dpfrugal.paper.cpu_time import Clock
 from dpfrugal.paper.results import ResultsFile
 
 

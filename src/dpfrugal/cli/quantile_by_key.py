@@ -93,7 +93,7 @@ def quantile_by(
     **options: Any,
 ) -> None:
     """Read a file, release, write the table."""
-    from dpfrugal.cli.terminal import charged, explain_ledger, noise_progress, progress
+    from dpfrugal.cli.notes import charged, explain_ledger, noise_progress, progress
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
     from dpfrugal.inputs.columns import read_ahead, regrouped
     from dpfrugal.inputs.files import BATCH_ROWS, open_column
@@ -226,7 +226,7 @@ def explain(estimator: "KeyedDPFrugal1U", release: Any, start: float, decimals: 
     """What the numbers mean. From public values only, save the rows set aside, which are for the operator."""
     import pyarrow.compute as pc
 
-    from dpfrugal.cli.terminal import counted, notes
+    from dpfrugal.cli.notes import counted, notes
 
     claim = {name.decode(): text.decode() for name, text in release.schema.metadata.items()}
     keys = len(estimator.keys)

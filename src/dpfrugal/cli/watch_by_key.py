@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
-    from dpfrugal.cli.arrivals import Period
-    from dpfrugal.cli.restart import Restart
+    from dpfrugal.cli.stdin_periods import Period
+    from dpfrugal.cli.watch_checkpoint import Restart
     from dpfrugal.privacy.guarantees import Guarantee
 
 
@@ -25,7 +25,7 @@ def watch_by(
     """Follow standard input until it ends, or until Ctrl-C."""
     import pyarrow as pa
 
-    from dpfrugal.cli.by import declared_keys
+    from dpfrugal.cli.quantile_by_key import declared_keys
     from dpfrugal.cli.watch import follow
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
     from dpfrugal.inputs.lines import KeyedLineParser

@@ -60,13 +60,13 @@ class Bracket:
 
     def update(self, items: Floats) -> None:
         """Keep what lies inside, count what lies below."""
-        from dpfrugal.paper import exact_kernel
+        from dpfrugal.paper import exact_quantiles_kernel
 
         if not self._kept:
             self._enclose(items)
         if self._room.size <= items.size:
             self._room = np.empty(items.size + 1)
-        count, below = exact_kernel.gather(items, self._low, self._high, self._room)
+        count, below = exact_quantiles_kernel.gather(items, self._low, self._high, self._room)
         self._below += int(below)
         self._kept.append(self._room[:count].copy())
 

@@ -7,11 +7,11 @@ from typing import Final
 
 from dpfrugal.paper import settings
 from dpfrugal.paper.claims import LEVEL
-from dpfrugal.paper.clock import PARTS
-from dpfrugal.paper.conventions import AS_PUBLISHED, ON_GRID, OWN_COUNTS
+from dpfrugal.paper.cpu_time import PARTS
 from dpfrugal.paper.datasets import DATASETS, GENERATOR
 from dpfrugal.paper.document import Section, Table
 from dpfrugal.paper.figures import short_count
+from dpfrugal.paper.noise_conventions import AS_PUBLISHED, ON_GRID, OWN_COUNTS
 from dpfrugal.paper.results import Row
 from dpfrugal.paper.runner import costs_of, runs_in
 from dpfrugal.paper.settings import DISTRIBUTIONS, NORMAL, PAPER_ITEMS, Scale

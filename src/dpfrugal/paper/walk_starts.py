@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from dpfrugal.estimators.walk.frugal import Frugal1U
-from dpfrugal.paper.clock import ESTIMATORS, Clock
-from dpfrugal.paper.conventions import GRID
+from dpfrugal.paper.cpu_time import ESTIMATORS, Clock
 from dpfrugal.paper.datasets import DATASETS
+from dpfrugal.paper.noise_conventions import GRID
 from dpfrugal.paper.results import ResultsFile
 from dpfrugal.paper.settings import DECIMALS, NORMAL, START, STARTS, Scale
 from dpfrugal.paper.task import Task
