@@ -72,7 +72,8 @@ def audit(
     from dpfrugal.audit.broken import BROKEN
     from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
     from dpfrugal.audit.claims import symbol
-    from dpfrugal.cli.notes import notes, stages
+    from dpfrugal.cli.notes import notes
+    from dpfrugal.cli.progress import stages
 
     if (algorithm is None) == (broken is None):
         raise ParameterError("Name either --algorithm, or --broken for an estimator that must fail.")

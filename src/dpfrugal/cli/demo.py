@@ -34,7 +34,8 @@ def demo(
     import numpy as np
     from rich.console import Console
 
-    from dpfrugal.cli.notes import notes, progress
+    from dpfrugal.cli.notes import notes
+    from dpfrugal.cli.progress import progress
     from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
     from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
     from dpfrugal.privacy.guarantees import PureDP

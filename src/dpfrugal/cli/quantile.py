@@ -116,8 +116,9 @@ def quantile(
             "for --by."
         )
     from dpfrugal.cli.algorithm import estimator_from, last_release, shown_values
-    from dpfrugal.cli.notes import charged, explain, explain_ledger, progress
-    from dpfrugal.inputs.columns import read_ahead
+    from dpfrugal.cli.notes import charged, explain, explain_ledger
+    from dpfrugal.cli.progress import progress
+    from dpfrugal.inputs.batches import read_ahead
 
     ledger = o.ledger_from(ledger_file, dataset)
     estimator = estimator_from(

@@ -93,9 +93,10 @@ def quantile_by(
     **options: Any,
 ) -> None:
     """Read a file, release, write the table."""
-    from dpfrugal.cli.notes import charged, explain_ledger, noise_progress, progress
+    from dpfrugal.cli.notes import charged, explain_ledger
+    from dpfrugal.cli.progress import noise_progress, progress
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
-    from dpfrugal.inputs.columns import read_ahead, regrouped
+    from dpfrugal.inputs.batches import read_ahead, regrouped
     from dpfrugal.inputs.files import BATCH_ROWS, open_column
 
     form = _form(output, to, as_json=as_json)
