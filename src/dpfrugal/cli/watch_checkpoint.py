@@ -25,7 +25,7 @@ Estimator = TypeVar("Estimator", bound="PrivateQuantile | DPFrugal1U | KeyedDPFr
 INTERVAL = 1.0
 
 
-class Restart:
+class WatchCheckpoint:
     """The checkpoint of a watch, or none: then everything here does nothing."""
 
     def __init__(self, file: Path | None, ledger: "Ledger | None") -> None:
@@ -36,7 +36,7 @@ class Restart:
         self.went_on_at: int | None = None  # the items of the checkpoint that this run goes on from
 
     @classmethod
-    def of_options(cls, file: Path | None, ledger: "Ledger | None", *, accept_replay_risk: bool) -> "Restart":
+    def of_options(cls, file: Path | None, ledger: "Ledger | None", *, accept_replay_risk: bool) -> "WatchCheckpoint":
         """--checkpoint with --ledger, or with the risk said aloud."""
         if file is not None and ledger is None and not accept_replay_risk:
             raise ParameterError(
