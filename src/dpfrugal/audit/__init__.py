@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from dpfrugal.audit import claims, confidence_bounds
 from dpfrugal.audit.events import Event, Transcripts, best_event
 from dpfrugal.audit.neighbour_search import Case, Pair, Periods, pairs, seen
-from dpfrugal.errors import ParameterError
-from dpfrugal.parameters import probability
+from dpfrugal.parameters import integer, probability
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
 
 KEPT = (24, 3, 1)  # pairs that are learnt from, in three looks
@@ -96,8 +95,8 @@ def audit(
     """
     checked_guarantee(guarantee)
     sure = probability("sure", sure)
-    if runs is not None and not FEWEST_RUNS <= runs <= MOST_RUNS:
-        raise ParameterError(f"runs must be between {FEWEST_RUNS} and {MOST_RUNS:,}; {runs} is not.")
+    if runs is not None:
+        runs = integer("runs", runs, FEWEST_RUNS, MOST_RUNS, shown_high=f"{MOST_RUNS:,}")
     found: list[Pair] = []
     for k, case in enumerate(cases):
         told("searching neighbours", k / len(cases))

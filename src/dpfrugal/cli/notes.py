@@ -1,4 +1,4 @@
-"""What a person sees on standard error: notes and progress. Standard output carries numbers only."""
+"""Notes for a person, on standard error, and the rows that ``watch`` shows on a terminal. All from public values."""
 
 import math
 from collections.abc import Iterator
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
     from dpfrugal.budget.spending import Account
 
-# A walk that has come more than this part of the way that its slowest drift allows may not have arrived.
-UNHURRIED = 0.2
+# Near its quantile a walk drifts by less than min(q, 1-q) steps per item. One that has moved more than this share of
+# that drift times the items may not have converged.
+CONVERGED_SHARE = 0.2
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
@@ -25,7 +26,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def explain(release: Release, start: float) -> None:
-    """What the numbers mean, and a warning where they may mislead. From public values only."""
+    """Say what the numbers mean, and warn where they may mislead."""
     claim = f"{release.guarantee} per {release.unit} (replace-one), {counted(release.items, 'item')}"
     if isinstance(release, SegmentRelease):
         for q, (low, high) in zip(release.quantiles, release.intervals(), strict=True):
@@ -33,39 +34,39 @@ def explain(release: Release, start: float) -> None:
         notes.print(claim)
     elif isinstance(release, WalkRelease):
         alpha = release.alpha(SHOWN_BETA, exact=True)
-        notes.print(f"± {alpha:.4g} by this release's noise ({1 - SHOWN_BETA:.0%}), {claim}")
+        notes.print(f"± {alpha:.4g} by the noise of this release ({1 - SHOWN_BETA:.0%}), {claim}")
     for doubt in doubts(release, start):
         notes.print(f"[yellow]note:[/] {doubt}")
 
 
 def doubts(release: Release, start: float) -> list[str]:
-    """Why the numbers may mislead. From public values only: what was released, the start, the number of items."""
+    """Why the numbers may mislead, judged by what was released, the start and the number of items."""
     if isinstance(release, SegmentRelease):
-        said = [] if release.stable else ["segments of the stream disagree: it is sorted, or drifts. Shuffle the rows."]
+        said = [] if release.stable else ["segments of the stream disagree: it is sorted or drifts. Shuffle the rows."]
         pairs = zip(release.quantiles, release.intervals(), strict=True)
         if unknown := [f"{q:g}" for q, ends in pairs if all(map(math.isinf, ends))]:
             said.append(
-                f"so few items under this guarantee say nothing yet about q={', '.join(unknown)}: a number that is "
-                "shown is a guess. More items, or a weaker guarantee."
+                f"there are too few items for this guarantee: the value of q={', '.join(unknown)} is a guess. Use more "
+                "items or a weaker guarantee."
             )
         return said
     if not isinstance(release, WalkRelease):
         return []
     if release.alpha(SHOWN_BETA) * release.grid.scale > release.items / 10:
-        return ["the noise is as large as the walk can have come: more items, or a weaker guarantee."]
+        return ["the noise is as large as the distance that the walk can cover: use more items or a weaker guarantee."]
     for q, value in zip(release.quantiles, release.values, strict=True):
         steps = abs(value - start) * release.grid.scale
-        if steps > release.items * min(q, 1 - q) * UNHURRIED:
+        if steps > release.items * min(q, 1 - q) * CONVERGED_SHARE:
             return [
-                f"q={q:g}: the walk has come {steps:,.0f} steps of {release.grid.step:g} in {release.items:,} items, "
-                f"and near its quantile it moves less than {min(q, 1 - q):.2g} steps per item: it may not have "
-                "arrived. Use a nearer --start or fewer --decimals."
+                f"q={q:g}: the walk moved {steps:,.0f} steps of {release.grid.step:g} in {release.items:,} items, and "
+                f"near its quantile it drifts by less than {min(q, 1 - q):.2g} steps per item: it may not have "
+                "converged. Use a nearer --start or fewer --decimals."
             ]
     return []
 
 
 def row(release: Release, items: int, values: list[str]) -> str:
-    """A release for a person who watches: items, each value with its interval or ±, and whether segments disagree."""
+    """A release on a terminal: the items, each value with its interval or ±, and whether segments disagree."""
     cells = [f"{items:>13,}"]
     if isinstance(release, SegmentRelease):
         for value, (low, high) in zip(values, release.intervals(), strict=True):
@@ -78,14 +79,17 @@ def row(release: Release, items: int, values: list[str]) -> str:
 
 
 def header(release: Release) -> str:
-    """What stands above the rows."""
+    """The line above the rows."""
     width, said = (26, f"[{1 - SHOWN_BETA:.0%}]") if isinstance(release, SegmentRelease) else (12, "noise, 95%")
     return "  ".join([f"{'items':>13}", *(f"{f'q={q:g}':>14} {said:<{width}}" for q in release.quantiles)]).rstrip()
 
 
 @contextmanager
 def charged(account: "Account") -> Iterator[None]:
-    """Whatever ends a command after its spend says so: an error in its own message, all else here."""
+    """Run a command whose guarantee may already be spent: whatever ends it early says what was spent.
+
+    An error of this package carries that in its own message; after any other exception it is printed here.
+    """
     try:
         with account.owning_up():
             yield
@@ -98,7 +102,7 @@ def charged(account: "Account") -> Iterator[None]:
 
 
 def explain_ledger(ledger: "Ledger | None", dataset: str | None) -> None:
-    """What is left of a dataset's total, where there is a ledger."""
+    """Say what is left of the dataset's total, if there is a ledger."""
     if ledger is None or dataset is None:
         return
     standing = ledger.dataset(dataset)

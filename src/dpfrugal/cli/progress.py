@@ -20,27 +20,27 @@ from dpfrugal.cli.notes import notes
 
 
 class ItemRate(ProgressColumn):
-    """Items per second so far."""
+    """A column: items per second so far."""
 
     def render(self, task: Task) -> Text:
-        """Millions per second, or a blank before the first items."""
+        """Millions per second; blank before the first items."""
         seconds = task.finished_time or task.elapsed
         items = task.fields.get("items", 0)
         return Text(f"{items / seconds / 1e6:.1f} M items/s" if seconds and items else "")
 
 
 class Millions(ProgressColumn):
-    """Rows done and in all, in millions."""
+    """A column: rows done and rows in all, in millions."""
 
     def render(self, task: Task) -> Text:
-        """Short enough for 80 columns."""
+        """Two numbers with a slash between them, which fit into 80 columns."""
         total = "" if task.total is None else f"/{task.total / 1e6:.1f}"
         return Text(f"{task.completed / 1e6:.1f}{total} M")
 
 
 @contextmanager
 def progress(title: str, total: int | None, unit: Literal["rows", "bytes"]) -> Iterator[Callable[[int, int], None]]:
-    """A bar with rate and time left, if standard error is a terminal; call it with (progress, items)."""
+    """A bar with rate and time left; call what it yields with (progress, items)."""
     amount = DownloadColumn() if unit == "bytes" else Millions()
     columns = (
         TextColumn("{task.description}"),
@@ -64,7 +64,7 @@ def progress(title: str, total: int | None, unit: Literal["rows", "bytes"]) -> I
 
 @contextmanager
 def noise_progress() -> Iterator[Callable[[int, int], None]]:
-    """A bar for a release of many values, if standard error is a terminal; call it with (done, all)."""
+    """A bar for the noise of a release of many values; call what it yields with (done, all)."""
     columns = (TextColumn("noise"), BarColumn(), Millions(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
         task = bar.add_task("", total=None)
@@ -73,7 +73,7 @@ def noise_progress() -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def stages(title: str) -> Iterator[Callable[[str, float], None]]:
-    """A bar for work in stages, if standard error is a terminal; call it with the stage and how much of it is done."""
+    """A bar for work in stages; call what it yields with the stage and the share of it that is done."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
         task = bar.add_task(title, total=1.0)

@@ -12,6 +12,7 @@ import typer
 
 from dpfrugal.cli import options as o
 from dpfrugal.errors import ParameterError, TableError
+from dpfrugal.parameters import integer
 
 if TYPE_CHECKING:
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
@@ -102,8 +103,7 @@ def quantile_by(
     form = _form(output, to, as_json=as_json)
     if file == "-":
         raise ParameterError("--by is for files; for lines of key and value on standard input see dpfrugal watch --by.")
-    if rounds < 1:
-        raise ParameterError(f"--rounds must be at least 1; {rounds} is not.")
+    integer("--rounds", rounds, 1)
     table = open_column(Path(file), column, file_format, (by,) if person is None else (by, person))
     if rounds > 1 and table.unit != "rows":
         raise ParameterError("--rounds is for Parquet and Arrow files, which say how many rows they have.")
@@ -248,7 +248,7 @@ def explain(estimator: "KeyedDPFrugal1U", release: Any, start: float, decimals: 
         if steps > estimator.items / keys / 10:
             notes.print(
                 f"[yellow]note:[/] half of the values are more than {steps:,.0f} steps of {step:g} from the start, "
-                f"with {estimator.items / keys:,.0f} items per key: they may not have arrived. Use a nearer --start, "
+                f"with {estimator.items / keys:,.0f} items per key: they may not have converged. Use a nearer --start, "
                 "fewer --decimals or more --rounds."
             )
     else:

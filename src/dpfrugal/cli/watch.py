@@ -1,4 +1,4 @@
-"""``dpfrugal watch``: a private quantile of a stream that does not end, period after period, under one guarantee."""
+"""``dpfrugal watch``: private quantiles of an endless stream, one release per period, all under one guarantee."""
 
 import json
 import sys
@@ -145,7 +145,7 @@ def follow(
 ) -> None:
     """Read standard input, and print a release at the end of each period and the ``last`` one at the end of input."""
     from dpfrugal.cli.notes import charged, counted, explain_ledger, notes
-    from dpfrugal.cli.stdin_periods import Arrivals
+    from dpfrugal.cli.stdin_periods import StdinPeriods
 
     def show(release: Any) -> None:
         printed = lines(release)
@@ -158,8 +158,8 @@ def follow(
         try:
             if checkpoint.unprinted:
                 show(estimator.release())
-            arrivals = Arrivals(sys.stdin.fileno(), parser)
-            for rows in arrivals.until_periods(period, estimator.items - checkpoint.shown_items):
+            stdin = StdinPeriods(sys.stdin.fileno(), parser)
+            for rows in stdin.until_periods(period, estimator.items - checkpoint.shown_items):
                 if rows:
                     take(rows)
                     checkpoint.keep(estimator)
@@ -171,7 +171,7 @@ def follow(
                 raise TableError("standard input: there are no items to estimate a quantile of.")
         except ReplayError:
             raise CheckpointError(
-                f"{checkpoint.file}: another process goes on from this checkpoint; this one stops."
+                f"{checkpoint.file}: another process continues from this checkpoint, so this one stops."
             ) from None
         except KeyboardInterrupt:
             checkpoint.save(estimator)

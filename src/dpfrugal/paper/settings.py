@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
 
 from dpfrugal.errors import ParameterError
+from dpfrugal.parameters import integer
 from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 
 Algorithm = Literal["L", "G", "ρ", "PrivateQuantile"]
@@ -128,12 +129,8 @@ class Scale:
     repetitions: int = PAPER_REPETITIONS
 
     def __post_init__(self) -> None:
-        if not FEWEST_ITEMS <= self.items <= MOST_ITEMS:
-            raise ParameterError(f"--items must be between {FEWEST_ITEMS} and {MOST_ITEMS:,}; {self.items} is not.")
-        if not 1 <= self.repetitions <= MOST_REPETITIONS:
-            raise ParameterError(
-                f"--repetitions must be between 1 and {MOST_REPETITIONS:,}; {self.repetitions} is not."
-            )
+        integer("--items", self.items, FEWEST_ITEMS, MOST_ITEMS, shown_high=f"{MOST_ITEMS:,}")
+        integer("--repetitions", self.repetitions, 1, MOST_REPETITIONS, shown_high=f"{MOST_REPETITIONS:,}")
 
     @property
     def lengths(self) -> list[int]:
