@@ -10,9 +10,9 @@ import pyarrow as pa
 
 
 def regrouped(batches: Iterator[tuple[Any, int]], rows: int, ends: Sequence[int] = ()) -> Iterator[tuple[Any, int]]:
-    """The same rows, in tables that end after every so many rows, and at each of the ends.
+    """The same rows in tables that end after every ``rows`` rows, and at each of ``ends``.
 
-    A reader cuts by bytes, so where its batches end depends on what all rows hold.
+    A reader cuts by bytes, so where its own batches end depends on the content of all rows.
     """
 
     def end_after(done: int) -> int:
@@ -35,9 +35,9 @@ def regrouped(batches: Iterator[tuple[Any, int]], rows: int, ends: Sequence[int]
 def read_ahead(
     batches: Iterator[tuple[Any, int]], most_waiting: int = 64, *, endless: bool = False
 ) -> Iterator[tuple[Any, int]]:
-    """The same batches, read by a thread of their own while earlier ones are being processed.
+    """The same batches, read by a separate thread while earlier ones are processed.
 
-    Who stops early waits until the thread has stopped reading, unless what is read may be ``endless`` and silent.
+    A caller that stops early waits until the thread has stopped reading, unless the input may be ``endless``.
     """
     waiting: queue.Queue[tuple[Any, int] | BaseException | None] = queue.Queue(most_waiting)
     abandoned = threading.Event()

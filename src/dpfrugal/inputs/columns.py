@@ -18,7 +18,10 @@ MOST_NAMES = 20
 
 @dataclass(frozen=True)
 class Column:
-    """A column of numbers: its size in some unit of progress (0: unknown), and its batches with their progress."""
+    """A column of numbers, read in batches.
+
+    ``total`` is its size in ``unit`` (0: unknown), and each batch comes with the units read for it.
+    """
 
     name: str
     total: int
@@ -27,7 +30,7 @@ class Column:
 
 
 def attempt(action: Callable[[], Any], failure: TableError, unreadable: tuple[type[Exception], ...] = ()) -> Any:
-    """What ``action`` gives, or ``failure``: raised outside the handler, so that no message travels with it."""
+    """The result of ``action``, or ``failure``: raised outside the handler, so that it carries no other message."""
     try:
         return action()
     except (pa.ArrowException, OSError, *unreadable):
@@ -36,7 +39,7 @@ def attempt(action: Callable[[], Any], failure: TableError, unreadable: tuple[ty
 
 
 def chosen(path: Path, names: list[str], column: str | None) -> str:
-    """The column to read; names of columns are public, so they may be listed."""
+    """The name of the column to read. Column names are public, so an error may list them."""
     shown = ", ".join(repr(name) for name in names[:MOST_NAMES])
     shown += f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     if column is None:
@@ -51,5 +54,5 @@ def chosen(path: Path, names: list[str], column: str | None) -> str:
 
 
 def damaged(path: Path, kind: str) -> TableError:
-    """The sentence for a file that is not what it seems."""
-    return TableError(f"{path}: this is no readable {kind} file; it may be truncated or damaged.")
+    """The error for a file that is not of its kind."""
+    return TableError(f"{path}: this is not a readable {kind} file; it may be truncated or damaged.")
