@@ -217,8 +217,8 @@ def test_a_misleading_first_chunk_changes_nothing(
 
 def test_a_point_knows_whether_the_walk_can_have_arrived(everything: Path) -> None:
     points = points_of(rows_of(everything / "results", "4"))
-    assert not any(point.arrived for point in points if point.convention in CONVENTIONS)  # 2000 items from 0
-    assert all(point.arrived for point in points if point.convention not in CONVENTIONS)
+    assert not any(point.can_converge for point in points if point.convention in CONVENTIONS)  # 2000 items from 0
+    assert all(point.can_converge for point in points if point.convention not in CONVENTIONS)
     assert all(point.standard_error <= point.mean for point in points)
 
 

@@ -1,7 +1,7 @@
-"""What the paper varies and what it keeps: its Table 2, and the figures that are made of it.
+"""The paper's parameters (its Table 2), and the figures that vary them.
 
 A panel varies one parameter of one algorithm and keeps the others at their defaults; stream lengths scale with
-``--items``, which is the paper's default length of ten million.
+``--items``, by default the paper's ten million.
 """
 
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ class Setting:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the released value satisfies; for (ε, δ) by the paper's own noise, the classic calibration."""
+        """The guarantee of the released value; for (ε, δ) with the paper's own noise, the classic calibration."""
         if self.rho is not None:
             return ZCDP(rho=self.rho)
         epsilon = cast(float, self.epsilon)  # every algorithm without ρ has one
