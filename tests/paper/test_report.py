@@ -260,7 +260,7 @@ def test_a_finished_figure_is_not_run_again_unless_asked(tmp_path: Path, capsys:
     before = [path.read_bytes() for path in paths]
     capsys.readouterr()
     command(tmp_path, "1a", scale=small)
-    assert "All 8 rows are there; --fresh runs them again." in capsys.readouterr().err
+    assert "All 8 rows exist; --fresh runs them again." in capsys.readouterr().err
     assert [path.read_bytes() for path in paths] == before
     command(tmp_path, "1a", scale=small, fresh=True)
     after = [path.read_bytes() for path in paths]
@@ -343,9 +343,9 @@ def test_control_c_leaves_whole_rows_and_the_command_goes_on(tmp_path: Path) -> 
     kept = path.read_bytes()
     rows = len(kept.splitlines()) - 1
     assert f"Stopped; {rows:,} of 8,000 rows are in" in said
-    assert "The same command goes on from there." in said
+    assert "The same command continues from there." in said
     said = interrupted(path, *arguments)
-    assert f"{rows:,} of 8,000 rows are there; the rest follows." in said
+    assert f"{rows:,} of 8,000 rows exist; the others follow." in said
     assert path.read_bytes().startswith(kept)
     names = [tuple(line.split(",")[:10]) for line in path.read_text(encoding="utf-8").splitlines()]
     assert len(set(names)) == len(names) > rows + 1

@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import sys
+from dataclasses import fields
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ import typer
 from dpfrugal.cli import ledger
 from dpfrugal.cli.audit import audit
 from dpfrugal.cli.demo import demo
+from dpfrugal.cli.options import EstimatorOptions, KeyOptions
 from dpfrugal.cli.paper import paper
 from dpfrugal.cli.plan import plan
 from dpfrugal.cli.quantile import quantile
@@ -25,23 +27,8 @@ from dpfrugal.version import __version__
 
 BAD_INPUT = 2
 # The library's parameters that are options here, and the option's name if it is another.
-PARAMETERS = frozenset(
-    [
-        "epsilon",
-        "delta",
-        "rho",
-        "quantile",
-        "decimals",
-        "start",
-        "half_life",
-        "max_items_per_person",
-        "max_keys_per_person",
-        "dataset",
-        "runs",
-        "beta",
-        "sure",
-    ]
-)
+SHARED = {field.name for kind in (EstimatorOptions, KeyOptions) for field in fields(kind)}
+PARAMETERS = SHARED | {"quantile", "half_life", "runs", "beta", "sure"}
 OPTIONS = {"sure": "confidence"}
 
 app = typer.Typer(

@@ -3,9 +3,8 @@
 import io
 import json
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,13 +16,7 @@ if TYPE_CHECKING:
     from dpfrugal.inputs.columns import Column
 
 
-class FormatChoice(StrEnum):
-    """The kinds of file that can be read."""
-
-    PARQUET = "parquet"
-    CSV = "csv"
-    NDJSON = "ndjson"
-    ARROW = "arrow"
+Format = Literal["parquet", "csv", "ndjson", "arrow"]
 
 
 @o.with_shared_options
@@ -34,7 +27,7 @@ def quantile(
     options: o.EstimatorOptions,
     column: Annotated[str | None, typer.Option(help="The column of numbers; needed if there are several.")] = None,
     file_format: Annotated[
-        FormatChoice | None, typer.Option("--format", help="The file's format; default: told by its content or name.")
+        Format | None, typer.Option("--format", help="The file's format; default: told by its content or name.")
     ] = None,
     as_json: o.Json = False,
     by: Annotated[
@@ -98,7 +91,7 @@ def quantile(
             discover_keys=discovery,
             person=person,
             rounds=rounds,
-            file_format=None if file_format is None else file_format.value,
+            file_format=file_format,
             output=output,
             to=to,
             as_json=as_json,
@@ -140,7 +133,7 @@ def quantile(
         explain_ledger(ledger, options.dataset)
 
 
-def _items(file: str, column: str | None, file_format: FormatChoice | None, *, omit_bad: bool) -> "Column":
+def _items(file: str, column: str | None, file_format: Format | None, *, omit_bad: bool) -> "Column":
     from dpfrugal.inputs.columns import Column
     from dpfrugal.inputs.files import open_column
 
@@ -152,4 +145,4 @@ def _items(file: str, column: str | None, file_format: FormatChoice | None, *, o
         # Not sys.stdin itself: its lock, held by a thread that waits, would abort the interpreter's exit.
         stream = io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
         return Column("standard input", 0, "bytes", numbers(stream, omit_bad=omit_bad))
-    return open_column(Path(file), column, file_format.value if file_format else None)
+    return open_column(Path(file), column, file_format)
