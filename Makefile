@@ -15,7 +15,7 @@ help:
 	@echo "make test-cluster  Spark with executors of their own: one killed, one overtaken by a copy, and a driver killed fifteen times (eight minutes)"
 	@echo "make bench-spark   rows a second on Spark, beside Spark's own percentile_approx"
 	@echo "make lint   ruff, mypy, import-linter"
-	@echo "make bench  speed, memory and error beside other libraries, as ratios inside one run (15 minutes)"
+	@echo "make bench  speed, memory and error beside other libraries, as ratios inside one run (about ten minutes)"
 	@echo "make accuracy  the error in rank beside other estimators, as kept in docs/accuracy.md (ten minutes)"
 	@echo "make coins  the statistical check of the coin generator"
 	@echo "make soak   ten million generated inputs, 600 killed processes, bad disks, audits (a quarter of an hour)"

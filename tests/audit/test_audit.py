@@ -6,18 +6,16 @@ matter of power: less than one audit in ten fails to, measured, and ten in a row
 """
 
 import json
-import math
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import mpmath
-import numpy as np
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal.audit import Case, audit, claims, confidence_bounds, neighbour_search
+from dpfrugal.audit import Case, audit, confidence_bounds, neighbour_search
 from dpfrugal.audit.broken import BROKEN
 from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
 from dpfrugal.privacy.guarantees import Guarantee
@@ -89,24 +87,6 @@ def test_the_bounds_are_those_of_clopper_and_pearson() -> None:
             assert float(above) == pytest.approx(doubt, rel=1e-6)
             assert high == 1 if below is None else float(below) == pytest.approx(doubt, rel=1e-6)
     assert confidence_bounds.at_least(0, 50, 1e-6) == 0
-
-
-def test_the_least_loss_is_within_what_laplace_and_gaussian_noise_have() -> None:
-    """The best event of discrete Laplace noise shows ε exactly; no event of Gaussian noise shows more than its ρ."""
-    a = math.exp(-1 / ONE.noise_scale(2))
-    p, q = np.array([1 / (1 + a)]), np.array([a**2 / (1 + a)])
-    assert claims.least_loss(p, q, ONE)[0] == pytest.approx(1)
-    assert claims.least_loss(q, p, ONE)[0] == 0
-    zcdp = dpf.ZCDP(rho=0.5)
-    sigma = zcdp.noise_scale(2)
-    t = np.linspace(-8, 8, 200)
-    tails = np.array([[float(mpmath.ncdf((mean - x) / sigma)) for x in t] for mean in (2, 0)])
-    losses = claims.least_loss(tails[0], tails[1], zcdp)
-    assert 0.25 < losses.max() <= 0.5
-    wide = claims.least_loss(tails[0], tails[1], dpf.ZCDP(rho=0.3))
-    assert wide.max() > 0.3  # the same noise does not keep a smaller ρ
-    approx = dpf.ApproxDP(epsilon=1.0, delta=0.1)
-    assert claims.least_loss(np.array([0.3]), np.array([0.1]), approx)[0] == pytest.approx(math.log(2))
 
 
 def test_the_search_finds_the_sensitivity_and_what_exceeds_it() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal.budget import composition, loss_distributions
-from dpfrugal.budget.composition import Claim, composed, fits
+from dpfrugal.budget.composition import Claim, fits, total_spent
 from dpfrugal.errors import ParameterError
 from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from tests.support.accounting_oracle import INTERVAL, ROUNDING, oracle
@@ -46,7 +46,7 @@ def exact_delta(pairs: list[tuple[float, float]], epsilon: float) -> float:
 @settings(max_examples=60)
 @given(st.lists(st.tuples(epsilons, st.sampled_from([0.0, 1e-6, 0.01])), min_size=1, max_size=6), st.floats(0.0, 6.0))
 def test_privacy_losses_are_those_of_randomised_response(pairs: list[tuple[float, float]], epsilon: float) -> None:
-    truth, found = exact_delta(pairs, epsilon), loss_distributions.composed(pairs).delta(epsilon)
+    truth, found = exact_delta(pairs, epsilon), loss_distributions.losses_of_pairs(pairs).delta(epsilon)
     assert truth * (1 - 1e-9) - 1e-15 <= found  # never less
     finest = 2 * sum(size for size, _ in pairs) / loss_distributions.MOST_POINTS
     assert found <= exact_delta(pairs, epsilon - len(pairs) * finest) * (1 + 1e-9) + 1e-15  # each is rounded up by less
@@ -64,7 +64,7 @@ pairs_of_all_kinds = st.lists(
 def test_privacy_losses_are_those_of_dp_accounting(pairs: list[tuple[float, float, int]], delta: float) -> None:
     """Never below its optimistic result, and above its pessimistic one by no more than our own rounding."""
     plain = [(epsilon, chance) for epsilon, chance, times in pairs for _ in range(times)]
-    found = loss_distributions.composed(plain).epsilon(delta)
+    found = loss_distributions.losses_of_pairs(plain).epsilon(delta)
     assert found >= oracle(pairs, pessimistic=False).get_epsilon_for_delta(delta + ROUNDING) - 1e-9
     finest = 2 * sum(epsilon for epsilon, _ in plain) / loss_distributions.MOST_POINTS
     highest = oracle(pairs, pessimistic=True).get_epsilon_for_delta(delta - ROUNDING)
@@ -95,7 +95,7 @@ def test_gaussian_noise_never_leaks_more_than_the_total_says(
             1 / math.sqrt(2 * rho), pessimistic_estimate=False, value_discretization_interval=INTERVAL
         )
         together = part if together is None else together.compose(part, tail_mass_truncation=0.0)
-    assert composed(claims, delta).epsilon >= together.get_epsilon_for_delta(delta + ROUNDING) - 1e-9
+    assert total_spent(claims, delta).epsilon >= together.get_epsilon_for_delta(delta + ROUNDING) - 1e-9
 
 
 def test_a_tenth_less_would_be_below_dp_accounting() -> None:
@@ -103,13 +103,13 @@ def test_a_tenth_less_would_be_below_dp_accounting() -> None:
     pairs = [(0.1, 0.0, 20), (0.7, 1e-9, 3)]
     smaller = [(0.9 * epsilon, delta) for epsilon, delta, times in pairs for _ in range(times)]
     lowest = oracle(pairs, pessimistic=False).get_epsilon_for_delta(1e-6 + ROUNDING)
-    assert loss_distributions.composed(smaller).epsilon(1e-6) < lowest - 0.1
+    assert loss_distributions.losses_of_pairs(smaller).epsilon(1e-6) < lowest - 0.1
 
 
 @given(epsilons, st.floats(1.01, 50.0))
 def test_pure_guarantees_are_as_concentrated_as_said(epsilon: float, order: float) -> None:
     """The Rényi divergence of randomised response is at most order·ρ, for ρ = ε·tanh(ε/2)."""
-    rho = Claim(PureDP(epsilon=epsilon)).concentrated
+    rho = Claim(PureDP(epsilon=epsilon)).zcdp_rho
     assert rho is not None
     likely = 1 / (1 + math.exp(-epsilon))
     moment = math.log(likely**order * (1 - likely) ** (1 - order) + (1 - likely) ** order * likely ** (1 - order))
@@ -141,11 +141,11 @@ def test_what_a_total_can_never_cover() -> None:
 
 
 def test_each_rule_has_its_day() -> None:
-    assert composed(pure(1.0), 1e-12).rule == "sum"
-    assert composed([Claim(ZCDP(rho=0.01))] * 50, 1e-6).rule == "zcdp"
-    assert composed(pure(*[0.1] * 50), 1e-6).rule == "pld"
-    assert composed([*pure(*[0.1] * 50), Claim(ZCDP(rho=0.01))], 1e-6).rule in {"pld", "zcdp"}
-    assert composed([], 1e-6).epsilon == 0.0
+    assert total_spent(pure(1.0), 1e-12).rule == "sum"
+    assert total_spent([Claim(ZCDP(rho=0.01))] * 50, 1e-6).rule == "zcdp"
+    assert total_spent(pure(*[0.1] * 50), 1e-6).rule == "pld"
+    assert total_spent([*pure(*[0.1] * 50), Claim(ZCDP(rho=0.01))], 1e-6).rule in {"pld", "zcdp"}
+    assert total_spent([], 1e-6).epsilon == 0.0
 
 
 def test_one_whole_total_may_be_spent_at_once() -> None:
@@ -159,9 +159,9 @@ def test_one_whole_total_may_be_spent_at_once() -> None:
 @given(st.lists(epsilons, min_size=1, max_size=8), st.lists(st.floats(0.001, 0.2), max_size=4))
 def test_a_total_never_shrinks_and_never_beats_its_parts(sizes: list[float], rhos: list[float]) -> None:
     claims = [*pure(*sizes), *(Claim(ZCDP(rho=rho)) for rho in rhos)]
-    whole = composed(claims, 1e-6).epsilon
-    assert whole >= composed(claims[:-1], 1e-6).epsilon * (1 - 1e-6)
-    assert whole >= max(composed([claim], 1e-6).epsilon for claim in claims) * (1 - 1e-6)
+    whole = total_spent(claims, 1e-6).epsilon
+    assert whole >= total_spent(claims[:-1], 1e-6).epsilon * (1 - 1e-6)
+    assert whole >= max(total_spent([claim], 1e-6).epsilon for claim in claims) * (1 - 1e-6)
     assert (
         whole <= float(sum(map(Fraction, sizes))) + (ZCDP(rho=sum(rhos)).to_approx(1e-6).epsilon if rhos else 0) + 1e-6
     )
@@ -191,4 +191,26 @@ def test_what_is_left_fits_and_a_little_more_does_not(total: Guarantee, like: Gu
 
 def test_a_total_cannot_be_stated_below_its_own_delta() -> None:
     with pytest.raises(ParameterError, match="delta"):
-        composed([Claim(ApproxDP(epsilon=1, delta=1e-3))], 1e-6)
+        total_spent([Claim(ApproxDP(epsilon=1, delta=1e-3))], 1e-6)
+
+
+class Opaque(ZCDP):
+    """A guarantee that implies neither an (ε, δ) nor a ρ."""
+
+    @property
+    def implied_rho(self) -> None:  # type: ignore[override]
+        return None
+
+
+@pytest.mark.parametrize("others", [[], pure(0.1), [Claim(ZCDP(rho=0.01))], [Claim(ApproxDP(epsilon=0.1, delta=1e-9))]])
+def test_composition__a_claim_that_implies_nothing_is_covered_by_no_total(others: list[Claim]) -> None:
+    """It counts as infinite, never as nothing; with a ρ stated beside it, it composes by that."""
+    unknown = [Claim(Opaque(rho=1e-9)), *others]
+    totals: list[Guarantee] = [PureDP(epsilon=9), ApproxDP(epsilon=9, delta=1e-6), ZCDP(rho=9), Opaque(rho=9)]
+    for total in totals:
+        assert fits(total, unknown) is None
+        assert fits(total, unknown, adaptive=True) is None
+        assert composition.left(total, unknown, total) is None
+    with pytest.raises(ParameterError, match="delta"):
+        total_spent(unknown, 1e-6)
+    assert total_spent([Claim(Opaque(rho=1e-9), rho=0.01)], 1e-6) == total_spent([Claim(ZCDP(rho=0.01))], 1e-6)

@@ -87,7 +87,6 @@ def test_the_spend_is_on_disk_before_noise_is_taken(path: Path, kind: Any, monke
         estimator.update_many(np.arange(5000.0))
         return estimator.release()
 
-    monkeypatch.setattr(noise, "drawn", crash)
     monkeypatch.setattr(noise, "measurement", crash)
     with pytest.raises(OSError, match="no noise"):
         items_and_release()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal.budget import person_move_losses
-from dpfrugal.budget.composition import Claim, composed
+from dpfrugal.budget.composition import Claim, total_spent
 from dpfrugal.budget.loss_distributions import Losses
 from dpfrugal.budget.person_moves import Exposure, Move
 from dpfrugal.estimators.keyed.keyed_dp_frugal import keyed_exposure
@@ -218,7 +218,7 @@ def exact_epsilon(sigma: float, shift: int, count: int, delta: str) -> float:
 @pytest.mark.parametrize("delta", ["1e-6", "1e-12", "1e-20"])
 def test_a_small_delta_keeps_its_digits(delta: str) -> None:
     exposure = Exposure("gaussian", 1, (Move(1, 1.5, 2, 1),))
-    losses = person_move_losses.composed([exposure] * 4, float(delta))
+    losses = person_move_losses.losses_of_spends([exposure] * 4, float(delta))
     assert losses is not None
     assert losses.epsilon(float(delta)) == pytest.approx(exact_epsilon(1.5, 2, 4, delta), rel=1e-6)
 
@@ -299,7 +299,7 @@ def test_totals_of_known_noise_are_those_of_dp_accounting(
             for all_before in together
             for way in ways
         ]
-    found = composed(claims, delta).epsilon
+    found = total_spent(claims, delta).epsilon
     assert found >= max(low.get_epsilon_for_delta(delta + ROUNDING) for low, _ in together) - 1e-9
     # A segment's noise is met in one of two ways; the larger δ is taken at each ε, which is more than either alone.
     mixed = 2e-2 if len(together) > 1 else 0.0
@@ -316,10 +316,10 @@ def test_less_shift_or_more_noise_than_there_is_would_be_below_dp_accounting() -
     )
     lowest = truth.self_compose(10).get_epsilon_for_delta(1e-6 + ROUNDING)
     for wrong in (Move(1, sigma, 1, 1), Move(1, 1.05 * sigma, 2, 1)):
-        losses = person_move_losses.composed([Exposure("gaussian", 1, (wrong,))] * 10, 1e-6)
+        losses = person_move_losses.losses_of_spends([Exposure("gaussian", 1, (wrong,))] * 10, 1e-6)
         assert losses is not None
         assert losses.epsilon(1e-6) < lowest - 0.2
-    right = person_move_losses.composed([Exposure("gaussian", 1, (Move(1, sigma, 2, 1),))] * 10, 1e-6)
+    right = person_move_losses.losses_of_spends([Exposure("gaussian", 1, (Move(1, sigma, 2, 1),))] * 10, 1e-6)
     assert right is not None
     assert lowest - 1e-9 <= right.epsilon(1e-6) == pytest.approx(7.2854, abs=1e-4)
 
@@ -328,21 +328,21 @@ def test_what_would_take_too_long_goes_by_the_other_rules() -> None:
     guarantee = ZCDP(rho=60.0)
     claim = Claim(guarantee, None, walk_exposure(guarantee, 1, 1))
     assert claim.exposure is not None
-    assert person_move_losses.composed([claim.exposure], 1e-6) is None
-    assert composed([claim], 1e-6).rule == "zcdp"
+    assert person_move_losses.losses_of_spends([claim.exposure], 1e-6) is None
+    assert total_spent([claim], 1e-6).rule == "zcdp"
     many = [Exposure("gaussian", 1, (Move(1, 10.0 + k / 1000, 2, 1),)) for k in range(600)]
-    assert person_move_losses.composed(many, 1e-6) is None
-    assert person_move_losses.composed(many[:1] * 3000, 1e-6) is None
-    assert person_move_losses.composed([], 1e-6) is None
+    assert person_move_losses.losses_of_spends(many, 1e-6) is None
+    assert person_move_losses.losses_of_spends(many[:1] * 3000, 1e-6) is None
+    assert person_move_losses.losses_of_spends([], 1e-6) is None
 
 
 @pytest.mark.parametrize("count", [1, 7, 100, 1500])
 def test_many_different_spends_are_near_to_what_they_would_be_in_one_lattice(count: int) -> None:
     """Spends that differ in the last digits share no lattice; their total is that of equal ones, but for rounding."""
     alike = Exposure("gaussian", 1, (Move(1, 20.0, 2, 1),))
-    equal = person_move_losses.composed([alike] * count, 1e-6)
+    equal = person_move_losses.losses_of_spends([alike] * count, 1e-6)
     kinds = [Exposure("gaussian", 1, (Move(1, 20.0 * (1 + 1e-9 * (k % 300)), 2, 1),)) for k in range(count)]
-    different = person_move_losses.composed(kinds, 1e-6)
+    different = person_move_losses.losses_of_spends(kinds, 1e-6)
     assert equal is not None
     assert different is not None
     assert different.epsilon(1e-6) == pytest.approx(equal.epsilon(1e-6), rel=1e-3)
@@ -373,5 +373,5 @@ def test_noise_on_record_makes_no_spend_larger() -> None:
     for epsilon in (0.7, 3.1, 19.53):
         pure = PureDP(epsilon=epsilon)
         own = LocateRefine([0.5], pure)
-        with_noise = composed([*made, Claim(pure, None, own.exposure)], 1e-5).epsilon
-        assert with_noise <= composed([*made, Claim(pure)], 1e-5).epsilon
+        with_noise = total_spent([*made, Claim(pure, None, own.exposure)], 1e-5).epsilon
+        assert with_noise <= total_spent([*made, Claim(pure)], 1e-5).epsilon

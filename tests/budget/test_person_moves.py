@@ -69,7 +69,6 @@ def test_the_noise_on_record_is_the_noise_that_is_asked_of_opendp(
 
     fake = type(real)(**{**vars(real), "make_gaussian": spied("make_gaussian"), "make_laplace": spied("make_laplace")})
     monkeypatch.setattr(noise, "_opendp", lambda: fake)
-    monkeypatch.setattr(noise, "_stocks", {})
     noise.measurement.cache_clear()
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ApproxDP(epsilon=20.0, delta=1e-4))
     try:

@@ -1,18 +1,27 @@
 """Guarantees: the figures of the notes to four digits, exact calibration against an independent oracle."""
 
+import json
 import math
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import mpmath
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import dpfrugal as dpf
 from dpfrugal.errors import ParameterError, ParameterTypeError
-from dpfrugal.privacy import discrete_gaussian
-from dpfrugal.privacy.guarantees import Guarantee, Sensitivity, rho_for
-from tests.support.statistics import discrete_laplace
+from dpfrugal.privacy import discrete_gaussian, noise
+from dpfrugal.privacy.guarantee_interface import GaussianNoise
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity, checked_guarantee
+from dpfrugal.privacy.zcdp_conversions import rho_for
+from tests.support.statistics import FALSE_ALARM, chi_square_p_value, discrete_laplace
+from tests.support.statistics import discrete_gaussian as discrete_gaussian_mass
 
 CLASSIC = dpf.ApproxDP(epsilon=1, delta=0.04, calibration="classic")
 
@@ -218,3 +227,210 @@ def test_a_smaller_delta_does_not_follow() -> None:
 def test_beta_outside_the_unit_interval_is_refused(beta: float) -> None:
     with pytest.raises(ParameterError, match="beta"):
         dpf.PureDP(epsilon=1).alpha(beta)
+
+
+THREE: list[Guarantee] = [dpf.PureDP(epsilon=0.7), dpf.ApproxDP(epsilon=0.7, delta=1e-6), dpf.ZCDP(rho=0.7)]
+
+
+def test_noise_deviation_and_variance() -> None:
+    """By the formulas of continuous noise, and of the integer noise: 2a/(1-a)², a = e^(-1/b)."""
+    pure, zcdp, histogram = dpf.PureDP(epsilon=1), dpf.ZCDP(rho=0.5), Sensitivity(l1=2, l2_squared=4)
+    assert pure.noise_deviation(histogram) == pytest.approx(2 * math.sqrt(2))
+    assert pure.noise_variance(histogram) == pytest.approx(
+        sum(x * x * discrete_laplace(2.0)(x) for x in range(-99, 99))
+    )
+    assert dpf.PureDP(epsilon=1e4).noise_variance(histogram) == 0.0
+    assert zcdp.noise_deviation(histogram) == pytest.approx(2)
+    assert zcdp.noise_variance(histogram) == pytest.approx(4)
+
+
+def test_implied__epsilon_delta_and_rho() -> None:
+    pure, approx, zcdp = THREE
+    assert [g.epsilon_delta for g in THREE] == [(0.7, 0.0), (0.7, 1e-6), None]
+    assert [g.pure_epsilon for g in THREE] == [0.7, None, None]
+    assert pure.implied_rho == pytest.approx(0.7 * math.tanh(0.35))
+    assert (approx.implied_rho, zcdp.implied_rho) == (None, 0.7)
+
+
+def test_noise_rho__that_of_the_gaussian_noise_of_an_epsilon_delta() -> None:
+    one, three = Sensitivity.of(2), Sensitivity(l1=6, l2_squared=12)
+    approx = THREE[1]
+    found = [approx.noise_rho(s) for s in (one, three)]
+    assert found == pytest.approx([s.l2_squared / (2 * approx.noise_scale(s) ** 2) for s in (one, three)])
+    assert approx.noise_rho(one, three) == max(rho for rho in found if rho is not None)
+    assert approx.noise_rho() is None
+    assert THREE[0].noise_rho(one) is None
+    assert THREE[2].noise_rho(one) is None
+
+
+@pytest.mark.parametrize("guarantee", THREE, ids=repr)
+def test_size__another_of_the_same_kind(guarantee: Guarantee) -> None:
+    assert guarantee.size == 0.7
+    assert guarantee.of_size(0.7) == guarantee
+    assert guarantee.of_size(0.2).size == 0.2
+    assert guarantee.symbol in str(guarantee)
+
+
+def test_taken_by__a_total_takes_only_what_composes_to_it() -> None:
+    pure, approx, zcdp = THREE
+    assert [pure.taken_by(spend, 0.1) for spend in THREE] == [0.7, None, None]
+    assert [zcdp.taken_by(spend, 0.1) for spend in THREE] == [0.1, 0.1, 0.1]
+    assert zcdp.taken_by(approx, None) is None
+    assert approx.composition_rule is None
+
+
+@pytest.mark.parametrize("guarantee", [*THREE, CLASSIC], ids=repr)
+def test_record__read_back_by_name(guarantee: Guarantee) -> None:
+    record = json.loads(json.dumps(guarantee.to_record()))
+    assert list(record) == [type(guarantee).__name__]
+    assert Guarantee.of_record(record) == guarantee
+    assert type(guarantee).of_record(record) == guarantee
+
+
+@pytest.mark.parametrize(
+    "record", [None, {}, {"PureDP": {}}, {"PureDP": {"epsilon": 1.0}, "ZCDP": {}}, {"Guarantee": {}}, {"NoDP": {}}]
+)
+def test_record__of_anything_else_is_refused(record: Any) -> None:
+    with pytest.raises(ValueError, match=r"guarantee|record"):
+        Guarantee.of_record(record)
+    with pytest.raises(ValueError, match="no such guarantee"):
+        dpf.ApproxDP.of_record(dpf.PureDP(epsilon=1.0).to_record())
+
+
+def test_checked_guarantee__names_what_it_may_be() -> None:
+    assert checked_guarantee(THREE[0]) is THREE[0]
+    with pytest.raises(ParameterTypeError, match=r"guarantee must be a PureDP, ApproxDP.* or .*, not float"):
+        checked_guarantee(1.0)  # type: ignore[type-var]
+    with pytest.raises(ParameterTypeError, match="cost must be an ApproxDP, not PureDP"):
+        checked_guarantee(THREE[0], dpf.ApproxDP, "cost")
+
+
+def test_guarantee__is_abstract() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        Guarantee()  # type: ignore[abstract]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianDP(GaussianNoise):
+    """μ-GDP (Dong, Roth, Su, arXiv:1905.02383v3): a fourth guarantee, defined here and known nowhere else.
+
+    Discrete Gaussian noise with σ = Δ/μ; it is μ²/2-zCDP. μ² adds up under composition (Corollary 3.3), so that is its
+    size. (That noise on integers tells no more than noise on reals would have to be proved before this is used.)
+    """
+
+    mu: float
+    symbol = "μ²"
+    composition_rule = "gdp"
+
+    def __str__(self) -> str:
+        return f"μ={self.mu:g}"
+
+    def noise_scale(self, sensitivity: int | Sensitivity) -> float:
+        return Sensitivity.of(sensitivity).l2 / self.mu * (1 + 1e-12)
+
+    def covers(self, reported: float, sensitivity: int | Sensitivity) -> bool:
+        return reported <= self.implied_rho
+
+    @property
+    def epsilon_delta(self) -> None:
+        return None
+
+    @property
+    def implied_rho(self) -> float:
+        return self.mu**2 / 2
+
+    def to_approx(self, delta: float) -> dpf.ApproxDP:
+        return dpf.ZCDP(rho=self.implied_rho).to_approx(delta)
+
+    @property
+    def size(self) -> float:
+        return self.mu**2
+
+    def of_size(self, size: float) -> "GaussianDP":
+        return GaussianDP(mu=math.sqrt(size))
+
+    def taken_by(self, spend: Guarantee, rho: float | None) -> float | None:
+        return spend.size if isinstance(spend, GaussianDP) else None
+
+    def least_size(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
+        quantile = np.vectorize(lambda x: NormalDist().inv_cdf(min(max(float(x), 1e-12), 1 - 1e-12)))
+        return np.asarray(np.maximum(quantile(p) - quantile(q), 0.0) ** 2)
+
+
+FOURTH = GaussianDP(mu=0.5)
+
+
+def test_a_fourth_guarantee__noise_that_opendp_vouches_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """σ = 4 for a shift of 2; false alarms and power as in test_noise. Less noise is refused."""
+    sample = np.array(noise.add_noise([0] * 100_000, FOURTH, Sensitivity.of(2)))
+    assert chi_square_p_value(sample, discrete_gaussian_mass(4.0)) > FALSE_ALARM
+    assert chi_square_p_value(sample, discrete_gaussian_mass(3.6)) < FALSE_ALARM
+    monkeypatch.setattr(GaussianDP, "noise_scale", lambda self, sensitivity: 3.99)
+    noise.measurement.cache_clear()
+    with pytest.raises(dpf.PrivacyError, match=r"does not give μ=0\.5"):
+        noise.add_noise([0], FOURTH, Sensitivity.of(2))
+    noise.measurement.cache_clear()
+
+
+def test_a_fourth_guarantee__releases_checkpoints_and_records(tmp_path: Path) -> None:
+    estimator = dpf.DPFrugal1U(0.5, FOURTH)
+    estimator.update_many([1.0, 2.0, 3.0])
+    release = estimator.release()
+    assert str(FOURTH) in str(release)
+    assert release.to_dict()["guarantee"] == {"GaussianDP": {"mu": 0.5}}
+    assert release.alpha(0.05) == pytest.approx(4 * NormalDist().inv_cdf(0.975))
+    assert Guarantee.of_record(json.loads(json.dumps(FOURTH.to_record()))) == FOURTH
+    estimator.save(tmp_path / "walk.raw")
+    restored = dpf.DPFrugal1U.load(tmp_path / "walk.raw", accept_replay_risk=True)
+    assert restored.guarantee == FOURTH
+
+
+def test_a_fourth_guarantee__every_estimator_takes_it() -> None:
+    segments = dpf.PrivateQuantile(0.5, FOURTH)
+    segments.update_many(range(5_000))
+    assert segments.release().guarantee == FOURTH
+    keyed = dpf.KeyedDPFrugal1U(0.5, FOURTH, discover_keys=dpf.ApproxDP(epsilon=1.0, delta=1e-6), adaptive_steps=True)
+    keyed.update_many(["a"] * 200, range(200))
+    assert keyed.release().schema.metadata[b"guarantee"].decode() == "μ=0.5"
+
+
+def test_a_fourth_guarantee__a_spend_under_totals_of_other_kinds(tmp_path: Path) -> None:
+    """Under ρ and (ε, δ) it counts as μ²/2-zCDP; a pure total never covers it."""
+    dpf.Ledger(tmp_path / "budget.db", total=dpf.ZCDP(rho=0.25)).open("rho", dpf.ZCDP(rho=0.25))
+    ledger = dpf.Ledger(tmp_path / "budget.db")
+    estimator = dpf.DPFrugal1U(0.5, FOURTH, ledger=ledger, dataset="rho")
+    estimator.update_many([1.0, 2.0, 3.0])
+    estimator.release()
+    (spend,) = ledger.dataset("rho").spends
+    assert (spend.guarantee, spend.rule) == (FOURTH, "zcdp")
+    assert spend.exposure is not None
+    assert ledger.left("rho") == dpf.ZCDP(rho=0.125)
+    ledger.open("approx", dpf.ApproxDP(epsilon=3.0, delta=1e-6))
+    ledger.spend("approx", FOURTH)
+    assert ledger.total_spent("approx", 1e-6).epsilon == pytest.approx(FOURTH.to_approx(1e-6).epsilon, rel=1e-6)
+    ledger.open("pure", dpf.PureDP(epsilon=9.0))
+    with pytest.raises(dpf.BudgetExceeded, match=r"nothing of this kind is left; μ=0\.5 was asked for"):
+        ledger.spend("pure", FOURTH)
+
+
+def test_a_fourth_guarantee__a_total(tmp_path: Path) -> None:
+    """μ² adds up: four spends of μ = 0.5 are one of μ = 1. No other guarantee can be part of it."""
+    path = tmp_path / "budget.db"
+    ledger = dpf.Ledger(path, total=GaussianDP(mu=1.0))
+    with pytest.raises(dpf.BudgetExceeded):
+        ledger.spend("clicks", dpf.ZCDP(rho=1e-6))
+    for _ in range(3):
+        ledger.spend("clicks", FOURTH)
+    dataset = dpf.Ledger(path).dataset("clicks")
+    assert (dataset.total, dataset.spends[0].rule) == (GaussianDP(mu=1.0), "gdp")
+    assert (dataset.used, dataset.share, dataset.left) == (0.75, 0.75, FOURTH)
+    with pytest.raises(dpf.BudgetExceeded, match=r"of which μ=0\.5 is left; μ=0\.6 was asked for"):
+        ledger.spend("clicks", GaussianDP(mu=0.6))
+    ledger.spend("clicks", FOURTH)
+    assert ledger.left("clicks") is None
+
+
+def test_a_fourth_guarantee__is_audited() -> None:
+    """Events of Gaussian noise with σ = 4 on a value moved by 2 show μ = 0.5, and no more."""
+    first, second = (np.array([1 - NormalDist(mean, 4.0).cdf(t) for t in range(-8, 9)]) for mean in (2.0, 0.0))
+    assert FOURTH.least_size(first, second) == pytest.approx(np.full(17, FOURTH.size))

@@ -2,8 +2,8 @@
 
 It searches neighbouring streams whose outputs lie far apart (``neighbour_search``), learns on some runs which event
 tells them apart best (``events``), and counts that event in fresh runs of both streams. Clopper-Pearson bounds
-(``confidence_bounds``) of its two probabilities give a lower bound for the estimator's true ε or ρ (``claims``). One
-event is tested, once, on runs that had no part in its choice. So an estimator that keeps its promise fails with a
+(``confidence_bounds``) of its two probabilities give a lower bound for the estimator's true ε or ρ (``least_size``).
+One event is tested, once, on runs that had no part in its choice. So an estimator that keeps its promise fails with a
 probability of at most one minus the confidence, whatever was searched and learnt. A PASS proves nothing; a FAIL proves
 that the promise is broken.
 
@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.audit import claims, confidence_bounds
+from dpfrugal.audit import confidence_bounds
 from dpfrugal.audit.events import Event, Transcripts, best_event
 from dpfrugal.audit.neighbour_search import Case, Pair, Periods, pairs, seen
 from dpfrugal.parameters import integer, probability
@@ -50,7 +50,7 @@ class Audit:
     @property
     def passed(self) -> bool:
         """Whether the bound is within the promise."""
-        return self.bound <= claims.promised(self.guarantee)
+        return self.bound <= self.guarantee.size
 
     @property
     def highest(self) -> float:
@@ -59,7 +59,7 @@ class Audit:
 
     def __str__(self) -> str:
         verdict = "PASS" if self.passed else "FAIL"
-        symbol = claims.symbol(self.guarantee)
+        symbol = self.guarantee.symbol
         return (
             f"{verdict}: {symbol} ≥ {self.bound:.3f} with confidence {self.confidence:.6%}, promised {self.guarantee}"
         )
@@ -74,7 +74,7 @@ def highest_bound(runs: int, sure: float, guarantee: Guarantee) -> float:
     """
     doubt = (1 - sure) / 2
     p, q = confidence_bounds.at_least(runs, runs, doubt), confidence_bounds.at_most(0, runs, doubt)
-    return float(claims.least_loss(np.array(p), np.array(q), guarantee))
+    return float(guarantee.least_size(np.array(p), np.array(q)))
 
 
 def audit(
@@ -113,7 +113,7 @@ def audit(
     hits = int((scores[0] >= event.threshold).sum()), int((scores[1] >= event.threshold).sum())
     doubt = (1 - sure) / 2  # for each of the two bounds
     p, q = confidence_bounds.at_least(hits[0], runs, doubt), confidence_bounds.at_most(hits[1], runs, doubt)
-    bound = float(claims.least_loss(np.array(p), np.array(q), guarantee))
+    bound = float(guarantee.least_size(np.array(p), np.array(q)))
     return Audit(guarantee, bound, sure, pair, event, runs, hits, (scores[0], scores[1]))
 
 

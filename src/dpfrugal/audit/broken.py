@@ -17,9 +17,10 @@ from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, Sensitivity
 
 def quieter(guarantee: Guarantee, sensitivity: Sensitivity, share: float) -> Guarantee:
     """A weaker guarantee: its noise is that share of the noise of the one promised."""
-    if isinstance(guarantee, PureDP):
-        return PureDP(epsilon=guarantee.epsilon / share)
-    return ZCDP(rho=sensitivity.l2_squared / (2 * (share * guarantee.noise_scale(sensitivity)) ** 2))
+    scale = share * guarantee.noise_scale(sensitivity)
+    if guarantee.noise == "laplace":
+        return PureDP(epsilon=sensitivity.l1 / scale)
+    return ZCDP(rho=sensitivity.l2_squared / (2 * scale**2))
 
 
 class FromFirstItem(DPFrugal1U):

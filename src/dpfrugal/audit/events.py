@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.audit.claims import least_loss
 from dpfrugal.privacy.guarantees import Guarantee
 
 Transcripts = NDArray[np.float64]  # runs × releases × numbers
@@ -93,7 +92,7 @@ def best_event(first: Transcripts, second: Transcripts, guarantee: Guarantee, ru
         # The best of many thresholds is partly luck: two standard deviations are taken off.
         p = _bent(hits[0] / one.size, one.size, runs, down=True)
         q = _bent((hits[1] + 1) / other.size, other.size, runs, down=False)
-        expected = least_loss(p, q, guarantee)
+        expected = guarantee.least_size(p, q)
         k = int(np.argmax(expected))
         if expected[k] > best.expected:
             best = Event(score, float(thresholds[k]), float(expected[k]))

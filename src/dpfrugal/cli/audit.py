@@ -70,7 +70,6 @@ def audit(
     from dpfrugal.audit import audit as run_audit
     from dpfrugal.audit.broken import BROKEN
     from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
-    from dpfrugal.audit.claims import symbol
     from dpfrugal.cli.notes import notes
     from dpfrugal.cli.progress import stages
 
@@ -100,7 +99,7 @@ def audit(
         p, q = (hits / found.runs for hits in found.hits)
         notes.print(f"The score reaches {found.event.threshold:g} in {p:.2%} of A and in {q:.2%} of B.")
         typer.echo(
-            f"{'PASS' if found.passed else 'FAIL'}\t{symbol(guarantee)} ≥ {found.bound:.4f}\tpromised {guarantee}\t"
+            f"{'PASS' if found.passed else 'FAIL'}\t{guarantee.symbol} ≥ {found.bound:.4f}\tpromised {guarantee}\t"
             f"confidence 1-{1 - confidence:.2g}"
         )
     if doubt := emptiness(found):
@@ -117,16 +116,15 @@ def audit(
 def emptiness(found: "Audit") -> str:
     """Why a PASS says nothing, if that is so."""
     from dpfrugal.audit import MOST_RUNS, highest_bound
-    from dpfrugal.audit.claims import promised, symbol
 
-    wanted, runs = promised(found.guarantee), found.runs
+    wanted, runs = found.guarantee.size, found.runs
     if found.highest <= wanted:
         while runs < MOST_RUNS and highest_bound(runs, found.confidence, found.guarantee) <= wanted:
             runs = min(2 * runs, MOST_RUNS)
         enough = highest_bound(runs, found.confidence, found.guarantee) > wanted
         advice = f"take {runs:,} runs or more, or" if enough else f"{runs:,} would not be enough;"
         return (
-            f"nothing could have failed: {found.runs:,} runs show at most {symbol(found.guarantee)} ≥ "
+            f"nothing could have failed: {found.runs:,} runs show at most {found.guarantee.symbol} ≥ "
             f"{found.highest:.2f}; {advice} audit a smaller one."
         )
     if not found.bound:
@@ -141,14 +139,12 @@ def shown_stream(periods: tuple[tuple[object, ...], ...]) -> str:
 
 def record(found: "Audit") -> dict[str, object]:
     """What was found, for JSON."""
-    from dpfrugal.audit.claims import promised, symbol
-
     return {
         "passed": found.passed,
-        "parameter": {"ε": "epsilon", "ρ": "rho"}[symbol(found.guarantee)],
+        "parameter": {"ε": "epsilon", "ρ": "rho"}[found.guarantee.symbol],
         "bound": found.bound,
         "highest_bound": found.highest,
-        "promised": promised(found.guarantee),
+        "promised": found.guarantee.size,
         "delta": getattr(found.guarantee, "delta", None),
         "confidence": found.confidence,
         "runs": found.runs,
@@ -191,8 +187,6 @@ def draw(found: "Audit", picture: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    from dpfrugal.audit.claims import symbol
-
     edges, counts = bins(found, 40)
     figure, axes = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
     for k, name in enumerate(("stream A", "its neighbour B")):
@@ -202,6 +196,6 @@ def draw(found: "Audit", picture: Path) -> None:
     axes.set_ylabel(f"share of {found.runs:,} runs")
     axes.legend(framealpha=1)
     verdict = "PASS" if found.passed else "FAIL"
-    axes.set_title(f"{verdict}: {symbol(found.guarantee)} ≥ {found.bound:.3f}, promised {found.guarantee}")
+    axes.set_title(f"{verdict}: {found.guarantee.symbol} ≥ {found.bound:.3f}, promised {found.guarantee}")
     figure.savefig(picture, dpi=130)
     plt.close(figure)

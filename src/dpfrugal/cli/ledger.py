@@ -9,7 +9,6 @@ import typer
 
 from dpfrugal.cli import options as o
 from dpfrugal.errors import ParameterError
-from dpfrugal.privacy.guarantees import of_guarantee
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger_rows import Dataset, Spend
@@ -44,7 +43,7 @@ def show(
     for title in ("dataset", "total", "", "spent", "left", f"ε at δ={delta:g}"):
         table.add_column(title, overflow="fold", no_wrap=not title)
     for one in found:
-        stated, unit = _stated(one, delta), "ρ" if hasattr(one.total, "rho") else "ε"
+        stated, unit = _stated(one, delta), one.total.symbol
         as_epsilon = "more δ" if stated is None else f"{stated.epsilon:.4g}"
         spent = f"{unit}={one.used:.4g}"
         table.add_row(one.name, one.promise, _bar(one.share), spent, str(one.left or "nothing"), as_epsilon)
@@ -146,7 +145,7 @@ def _standing(dataset: "Dataset", delta: float) -> dict[str, Any]:
     stated = _stated(dataset, delta)
     return {
         "dataset": dataset.name,
-        "total": of_guarantee(dataset.total),
+        "total": dataset.total.to_record(),
         "max_items_per_person": dataset.max_items_per_person,
         "adaptive": dataset.adaptive,
         "opened": dataset.opened.isoformat(),
@@ -154,7 +153,7 @@ def _standing(dataset: "Dataset", delta: float) -> dict[str, Any]:
         "share": dataset.share,
         "used": dataset.used,
         "spent": None if stated is None else {"epsilon": stated.epsilon, "delta": delta, "rule": stated.rule},
-        "left": None if dataset.left is None else of_guarantee(dataset.left),
+        "left": None if dataset.left is None else dataset.left.to_record(),
     }
 
 
@@ -162,7 +161,7 @@ def _entry(spend: "Spend") -> dict[str, Any]:
     return {
         "when": spend.when.isoformat(),
         "dataset": spend.dataset,
-        "guarantee": of_guarantee(spend.guarantee),
+        "guarantee": spend.guarantee.to_record(),
         "rho": spend.rho,
         "exposure": None if spend.exposure is None else asdict(spend.exposure),
         "by": spend.by,

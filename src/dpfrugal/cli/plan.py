@@ -30,7 +30,8 @@ def plan(
     from dpfrugal.errors import ParameterError
     from dpfrugal.estimators.grid import Grid
     from dpfrugal.estimators.walk.dp_frugal import sensitivity_of
-    from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, rho_for
+    from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+    from dpfrugal.privacy.zcdp_conversions import rho_for
 
     items_per_person = parameters.max_items_per_person(max_items_per_person)
     grid, sensitivity = Grid(decimals or 0), sensitivity_of(quantiles, items_per_person)

@@ -4,7 +4,7 @@ Everything in a release is public: its values carry noise, the rest never depend
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from dpfrugal.errors import ParameterError
@@ -56,7 +56,7 @@ class Release:
             "quantiles": list(self.quantiles),
             "values": list(self.values),
             "items": self.items,
-            "guarantee": {type(self.guarantee).__name__: asdict(self.guarantee)},
+            "guarantee": self.guarantee.to_record(),
             "neighbours": NEIGHBOURS,
             "unit": self.unit,
         }

@@ -12,10 +12,8 @@ from dpfrugal.estimators.keyed.adaptive_steps import (
     UP,
     adapted,
     exponents,
-    usual_noise,
 )
 from dpfrugal.kernels.layout import STEP_EXPONENT
-from dpfrugal.privacy.guarantees import Sensitivity
 
 ONE = dpf.PureDP(epsilon=1.0)
 
@@ -45,11 +43,6 @@ def test_a_byte_holds_every_step() -> None:
     assert LARGEST_EXPONENT <= STEP_EXPONENT
     assert STEP_EXPONENT & (UP | DOWN) == 0
     assert exponents(np.array([LARGEST_EXPONENT | DOWN], dtype=np.uint8)).tolist() == [LARGEST_EXPONENT]
-
-
-def test_usual_noise_is_the_standard_deviation() -> None:
-    assert usual_noise(ONE, Sensitivity(2, 4)) == pytest.approx(2 * np.sqrt(2))
-    assert usual_noise(dpf.ZCDP(rho=0.5), Sensitivity(2, 4)) == pytest.approx(2)
 
 
 def releases(

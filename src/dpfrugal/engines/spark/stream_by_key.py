@@ -28,7 +28,7 @@ from dpfrugal.engines.spark.worker import run
 from dpfrugal.engines.two_scans import checked_options
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
 from dpfrugal.parameters import integer
-from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, of_guarantee
+from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
 
 
 def stream_quantiles_by(
@@ -77,9 +77,9 @@ def stream_quantiles_by(
         "person": person,
         "types": [field(df, name).dataType.simpleString() for name in (column, by, person) if name is not None],
         "quantiles": list(estimator.quantiles),
-        "guarantee": of_guarantee(guarantee),
+        "guarantee": guarantee.to_record(),
         "keys": hashlib.sha256(repr(estimator.keys.to_pylist()).encode("utf-8")).hexdigest(),
-        "discover_keys": None if discover_keys is None else of_guarantee(discover_keys),
+        "discover_keys": None if discover_keys is None else discover_keys.to_record(),
         "release_every": release_every,
         "options": {name: value for name, value in options.items() if name != "coin_seed"},
     }

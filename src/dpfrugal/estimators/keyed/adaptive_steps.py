@@ -13,26 +13,18 @@ Worked number: a median 1,000 grid units away, 100 rows a release, ε = 1: after
 900, 600, 35, 24 and 4 grid units on average.
 """
 
-import math
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.kernels.layout import STEP_EXPONENT
-from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 
 # The upper bits of a step's byte: whether the last release moved the estimate up or down by more than noise.
 UP: Final = 0b0010_0000
 DOWN: Final = 0b0100_0000
 # 2^62 + 2^24 times the rows between two releases must stay below 2^63.
 LARGEST_EXPONENT: Final = 24
-
-
-def usual_noise(guarantee: Guarantee, sensitivity: Sensitivity) -> float:
-    """The standard deviation of the noise, in steps."""
-    scale = guarantee.noise_scale(sensitivity)
-    return scale * math.sqrt(2) if guarantee.noise == "laplace" else scale
 
 
 def exponents(steps: NDArray[np.uint8]) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.estimators.grid import LARGEST_ESTIMATE
-from dpfrugal.estimators.keyed.adaptive_steps import adapted, exponents, usual_noise
+from dpfrugal.estimators.keyed.adaptive_steps import adapted, exponents
 from dpfrugal.estimators.keyed.walk import advance_keys, comparable, is_small, walk_keys_plainly
 from dpfrugal.estimators.walk.dispatch import Path
 from dpfrugal.privacy import noise
@@ -105,7 +105,7 @@ class KeyedState:
         if steps is not None:
             moved = (values - self.anchors[chosen]) * self.path.grid.scale / (1 << exponent)
             steps = steps.copy()
-            steps[chosen] = adapted(steps[chosen], moved, usual_noise(guarantee, sensitivity))
+            steps[chosen] = adapted(steps[chosen], moved, guarantee.noise_deviation(sensitivity))
         ordered, values = _in_order(points, self.path.quantiles), _in_order(values, self.path.quantiles)
         crossed = (ordered != points).any(axis=1, keepdims=True)  # then each value may carry the noise of any
         shown = np.where(crossed, exponent.max(axis=1, keepdims=True, initial=0), exponent)

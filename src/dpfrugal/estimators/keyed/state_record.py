@@ -17,7 +17,7 @@ from dpfrugal.estimators.keyed.state import KeyedState
 from dpfrugal.kernels import coins
 from dpfrugal.keys.index import KeyIndex
 from dpfrugal.keys.person_limits import Contributions
-from dpfrugal.privacy.guarantees import ApproxDP, guarantee_of, of_guarantee
+from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
 from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents
 
@@ -39,8 +39,8 @@ def contents_of(estimator: Any) -> Contents:
         arrays["release"] = of_table(estimator._last)
     parameters = {
         "quantiles": json_values.packed(estimator.quantiles),
-        "guarantee": of_guarantee(estimator.guarantee),
-        "discover_keys": None if discovery is None else of_guarantee(discovery.cost),
+        "guarantee": estimator.guarantee.to_record(),
+        "discover_keys": None if discovery is None else discovery.cost.to_record(),
         "keys": None if discovery is not None else hashlib.sha256(arrays["keys"].tobytes()).hexdigest(),
         "max_keys": index.max_keys,
         "decimals": state.path.grid.decimals,
@@ -67,13 +67,11 @@ def estimator_of(kind: Any, contents: Contents) -> Any:
     """The estimator that ``contents_of`` was taken of."""
     parameters, raw, arrays = contents.parameters, contents.state, contents.arrays
     same = ("decimals", "max_items_per_person", "max_keys_per_person", "adaptive_steps", "nan_policy", "null_keys")
-    discovery = parameters["discover_keys"] and guarantee_of(parameters["discover_keys"])
-    if discovery is not None and not isinstance(discovery, ApproxDP):
-        raise ValueError("not the cost of a discovery")
+    discovery = parameters["discover_keys"] and ApproxDP.of_record(parameters["discover_keys"])
     keys = keys_of(arrays["keys"])
     estimator = kind(
         json_values.floats_of(parameters["quantiles"]).tolist(),
-        guarantee_of(parameters["guarantee"]),
+        Guarantee.of_record(parameters["guarantee"]),
         keys=None if discovery else keys,
         discover_keys=discovery,
         max_keys=parameters["max_keys"],

@@ -38,18 +38,10 @@ NEAREST = 1e-9  # no quantile is sought closer to 0 or 1: no stream is long enou
 
 
 def noise_variance(guarantee: Guarantee, sensitivity: Sensitivity) -> float:
-    """The variance of the integer noise of one count: 2a/(1-a)², a = e^(-1/b), or σ².
-
-    7.8352 for ε = 1 and a histogram (b = 2).
-    """
-    scale = guarantee.noise_scale(sensitivity)
-    if scale > LARGEST_SCALE:
+    """The variance of the integer noise of one count: 7.8352 for ε = 1 and a histogram."""
+    if guarantee.noise_scale(sensitivity) > LARGEST_SCALE:
         raise ParameterError(f"The guarantee {guarantee} is too strong: its noise would drown any count.")
-    if guarantee.noise == "gaussian":
-        return scale**2
-    if scale < 1e-3:  # the noise is 0 all but always
-        return 0.0
-    return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
+    return guarantee.noise_variance(sensitivity)
 
 
 def segment_exposure(guarantee: Guarantee, histogram: Sensitivity, number: Sensitivity) -> Exposure | None:

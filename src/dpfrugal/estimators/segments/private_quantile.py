@@ -29,7 +29,7 @@ from dpfrugal.estimators.segments.planner import LocateRefine
 from dpfrugal.estimators.walk.frugal import admitted
 from dpfrugal.inputs.numbers import Chunk, chunks
 from dpfrugal.parameters import NanPolicy, positive
-from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee, guarantee_of, of_guarantee
+from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
 from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents
 
@@ -207,7 +207,7 @@ class PrivateQuantile(Guarded):
     def _contents(self) -> Contents:
         parameters = {
             "quantiles": json_values.packed(self._quantiles),
-            "guarantee": of_guarantee(self._guarantee),
+            "guarantee": self._guarantee.to_record(),
             "max_items_per_person": self._max_items_per_person,
             "nan_policy": self._nan_policy,
             "hints": json_values.packed([None if hint is None else float(hint) for hint in self._hints]),
@@ -228,7 +228,7 @@ class PrivateQuantile(Guarded):
         )
         estimator = cls(
             json_values.floats_of(parameters["quantiles"]).tolist(),
-            guarantee_of(parameters["guarantee"]),
+            Guarantee.of_record(parameters["guarantee"]),
             max_items_per_person=parameters["max_items_per_person"],
             start=start or 0.0,
             expected_items=expected_items,  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from dpfrugal.estimators.releases import WalkRelease
 from dpfrugal.estimators.walk.frugal import MOST_PENDING, Frugal1U, admitted, points_of
 from dpfrugal.parameters import NanPolicy
 from dpfrugal.privacy import noise
-from dpfrugal.privacy.guarantees import Guarantee, Sensitivity, checked_guarantee, guarantee_of, of_guarantee
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity, checked_guarantee
 from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents
 
@@ -159,7 +159,7 @@ class DPFrugal1U(Guarded):
     def _contents(self) -> Contents:
         walk, (points, items) = self._walk._contents(), self._anchor
         more = {
-            "guarantee": of_guarantee(self._guarantee),
+            "guarantee": self._guarantee.to_record(),
             "max_items_per_person": self._max_items_per_person,
         }
         public = {"anchor": points.tolist(), "anchored_at": items, "released": self._last is not None}
@@ -170,7 +170,7 @@ class DPFrugal1U(Guarded):
         parameters, state, walk = contents.parameters, contents.state, Frugal1U._of_contents(contents)
         estimator = cls(
             walk.quantiles,
-            guarantee_of(parameters["guarantee"]),
+            Guarantee.of_record(parameters["guarantee"]),
             max_items_per_person=parameters["max_items_per_person"],
         )
         estimator._walk = walk
