@@ -17,7 +17,7 @@ from dpfrugal.budget.composition import Claim, total_spent
 from dpfrugal.budget.loss_distributions import Losses
 from dpfrugal.budget.person_moves import Exposure, Move
 from dpfrugal.estimators.keyed.keyed_dp_frugal import keyed_exposure
-from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.estimators.walk.dp_frugal import walk_exposure
 from dpfrugal.privacy.discrete_gaussian import mass
 from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, PureDP
@@ -238,7 +238,7 @@ def known(kind: str, rho: float, quantiles: int) -> tuple[Claim, list[Any]]:
         assert exposure is not None
         parts = [(exposure.moves[0].scale, 2, quantiles)]
     else:
-        exposure = LocateRefine([0.5] * quantiles, guarantee).exposure
+        exposure = SegmentPlanner([0.5] * quantiles, guarantee).exposure
         assert exposure is not None
         parts = [(exposure.moves[0].scale, 1, 2), (exposure.moves[1].scale, 1, 1)]
     made: Any = distributions.from_discrete_laplace_mechanism
@@ -368,10 +368,10 @@ def test_a_person_who_may_move_far_tells_no_less_at_a_negative_epsilon() -> None
 
 def test_noise_on_record_makes_no_spend_larger() -> None:
     gaussian = ZCDP(rho=0.0045)
-    machine = LocateRefine([0.5], gaussian)
+    machine = SegmentPlanner([0.5], gaussian)
     made = [Claim(gaussian, None, machine.exposure)] * 2
     for epsilon in (0.7, 3.1, 19.53):
         pure = PureDP(epsilon=epsilon)
-        own = LocateRefine([0.5], pure)
+        own = SegmentPlanner([0.5], pure)
         with_noise = total_spent([*made, Claim(pure, None, own.exposure)], 1e-5).epsilon
         assert with_noise <= total_spent([*made, Claim(pure)], 1e-5).epsilon

@@ -1,8 +1,6 @@
 """What one person can move under which noise: as it is recorded, as it is added, and as a ledger reads it back."""
 
-import itertools
 import json
-import math
 import sqlite3
 from dataclasses import replace
 from fractions import Fraction
@@ -14,16 +12,13 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as distributions
 
 import dpfrugal as dpf
-from dpfrugal.budget import person_move_losses
 from dpfrugal.budget.ledger_file import seal_of
 from dpfrugal.budget.ledger_rows import spend_of
 from dpfrugal.budget.person_moves import MOST_BUDGET, Exposure, Move, exposure_of, of_exposure
 from dpfrugal.estimators.keyed.keyed_dp_frugal import keyed_exposure, keyed_sensitivity
-from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.estimators.walk.dp_frugal import sensitivity_of, walk_exposure
-from dpfrugal.estimators.walk.frugal import step
 from dpfrugal.privacy import noise
-from dpfrugal.privacy.discrete_gaussian import mass
 from dpfrugal.privacy.guarantees import Sensitivity
 
 GUARANTEES = [
@@ -86,7 +81,7 @@ def test_the_noise_on_record_is_the_noise_that_is_asked_of_opendp(
 @pytest.mark.parametrize("items", [1, 2, 3])
 def test_all_moves_together_come_to_the_sensitivity(guarantee: dpf.Guarantee, items: int) -> None:
     """What the largest moves of a budget come to, in ε or ρ, is what the noise was calibrated for."""
-    machine = LocateRefine([0.5], guarantee, max_items_per_person=items)
+    machine = SegmentPlanner([0.5], guarantee, max_items_per_person=items)
     cases: list[tuple[Exposure | None, tuple[Sensitivity, ...]]] = [
         (walk_exposure(guarantee, 3, items), (sensitivity_of(3, items),)),
         (keyed_exposure(guarantee, 2, items, None), (keyed_sensitivity(2, items, None),)),
@@ -104,63 +99,6 @@ def test_all_moves_together_come_to_the_sensitivity(guarantee: dpf.Guarantee, it
         assert exposure.size == pytest.approx(max(costs), rel=1e-12)
 
 
-SIGMA, REACH = 1.2, 9
-CHANCES = {x: math.exp(-x * x / (2 * SIGMA**2)) / mass(SIGMA) for x in range(-REACH, REACH + 1)}
-ITEMS = (-9.0, 9.0)
-
-
-def transcript(items: tuple[float, ...], cuts: tuple[int, ...], *, late: bool) -> dict[tuple[int, ...], float]:
-    """Chances of the releases of a walk under a coin that allows every step, with Gaussian noise and re-anchoring.
-
-    A release comes after each cut; with ``late`` the second one only if the first was above 0, which is looking.
-    """
-    done: dict[tuple[int, ...], float] = {}
-
-    def go_on(first: int, anchor: int, seen: tuple[int, ...], chance: float) -> None:
-        if len(seen) == len(cuts):
-            done[seen] = done.get(seen, 0.0) + chance
-            return
-        last = cuts[len(seen)]
-        if late and seen and seen[0] <= 0:
-            last = min(last + 1, len(items))
-        estimate = anchor
-        for item in items[first:last]:
-            estimate = step(estimate, item, 1, 0, 0)
-        for x, p in CHANCES.items():
-            go_on(last, estimate + x, (*seen, estimate + x), chance * p)
-
-    go_on(0, 0, (), 1.0)
-    return done
-
-
-@pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("mine", [(0,), (2,), (0, 1), (0, 2), (1, 3)])
-def test_no_transcript_of_a_walk_tells_more_than_its_exposure(mine: tuple[int, ...], late: bool) -> None:
-    """All streams of four items and all neighbours, over two releases; a record of half the shift is found out."""
-    cuts: tuple[int, ...] = (2, 3) if late else (2, 4)
-    told: dict[float, float] = {}
-    streams = [transcript(items, cuts, late=late) for items in itertools.product(ITEMS, repeat=4)]
-    for (a, one), (b, other) in itertools.permutations(
-        zip(itertools.product(ITEMS, repeat=4), streams, strict=True), 2
-    ):
-        if all(x == y or place in mine for place, (x, y) in enumerate(zip(a, b, strict=True))):
-            for epsilon in (0.0, 1.0, 3.0, 5.0):
-                delta = sum(max(0.0, p - math.exp(epsilon) * other.get(seen, 0.0)) for seen, p in one.items())
-                told[epsilon] = max(told.get(epsilon, 0.0), delta)
-    k = len(mine)
-    found = person_move_losses.of_exposure(
-        Exposure("gaussian", k, tuple(Move(items, SIGMA, 2 * items, 1) for items in range(1, k + 1)))
-    )
-    wrong = person_move_losses.of_exposure(
-        Exposure("gaussian", k, tuple(Move(i, SIGMA, i, 1) for i in range(1, k + 1)))
-    )
-    cut_off = 1e-11  # noise beyond REACH is left out of the transcripts
-    assert all(delta <= found.delta(epsilon) + cut_off for epsilon, delta in told.items())
-    assert any(delta > 1.5 * wrong.delta(epsilon) for epsilon, delta in told.items())
-    if mine in {(0,), (0, 1)}:  # all in one release: the bound is reached
-        assert told[1.0] == pytest.approx(found.delta(1.0), rel=1e-6)
-
-
 def test_nothing_is_recorded_where_it_could_not_be_worked_out() -> None:
     guarantee = dpf.ZCDP(rho=0.1)
     assert walk_exposure(guarantee, 1, MOST_BUDGET) is not None
@@ -168,7 +106,7 @@ def test_nothing_is_recorded_where_it_could_not_be_worked_out() -> None:
     assert walk_exposure(guarantee, 5000, 1) is None
     assert keyed_exposure(guarantee, 1, 1, 10**9) is None
     assert walk_exposure(dpf.ZCDP(rho=1e-12), 1, 1) is None
-    assert LocateRefine([0.5], guarantee, max_items_per_person=10**6).exposure is None
+    assert SegmentPlanner([0.5], guarantee, max_items_per_person=10**6).exposure is None
 
 
 def test_discovered_keys_and_spends_by_hand_go_by_their_guarantee(tmp_path: Path) -> None:
@@ -229,7 +167,7 @@ def test_records_are_read_back_exactly(kind: str) -> None:
         "one": walk_exposure(guarantee, 1, 1),
         "several": walk_exposure(guarantee, 3, 2),
         "keyed": keyed_exposure(guarantee, 2, 2, None),
-        "segments": LocateRefine([0.5], guarantee).exposure,
+        "segments": SegmentPlanner([0.5], guarantee).exposure,
     }[kind]
     record = json.loads(json.dumps(of_exposure(exposure)))
     assert exposure_of(record) == exposure
@@ -275,7 +213,7 @@ def test_a_checkpoint_carries_the_record(kind: str, tmp_path: Path) -> None:
     restored = type(first).load(tmp_path / "state", ledger=ledger)
     fill(restored)
     (spend,) = ledger.dataset("d").spends
-    assert spend.exposure == first._account._spend.exposure
+    assert spend.exposure == first.account._spend.exposure
     assert spend.exposure is not None
 
 

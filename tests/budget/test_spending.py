@@ -149,7 +149,7 @@ def test_a_ledger_that_is_gone_is_no_silence(ledger: dpf.Ledger) -> None:
     p = dpf.PrivateQuantile(0.5, ONE, ledger=ledger, dataset="clicks")
     p.update_many(np.arange(2000.0))
     ledger.path.unlink()
-    with pytest.raises(ZeroDivisionError) as caught, p._account.owning_up():
+    with pytest.raises(ZeroDivisionError) as caught, p.account.owning_up():
         _ = 1 / 0
     assert "may have been spent on 'clicks'" in caught.value.__notes__[0]
 

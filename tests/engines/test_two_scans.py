@@ -191,7 +191,7 @@ def test_a_stream_goes_on_from_its_record_under_the_spend_it_has(
         with pytest.raises(PrivacyError, match="ended this stream in the middle"):
             again.take(np.tile(batches[4], 20), 4)
     third = stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
-    assert third._estimator._account.stale
+    assert third._estimator.account.stale
     third.take(np.tile(batches[4], 20), 4)
     assert third._estimator.items <= 12_000
     # Between the record and its note in the ledger: nothing was shown, and the next driver notes it.
@@ -202,7 +202,7 @@ def test_a_stream_goes_on_from_its_record_under_the_spend_it_has(
             third.take(np.tile(batches[5], 40), 5)
     assert len(shown) == before
     fourth = stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
-    assert not fourth._estimator._account.stale
+    assert not fourth._estimator.account.stale
     fourth.take(np.tile(batches[5], 40), 5)
     assert len(shown) == before + 1
     # Two drivers go on from one record. The second claims what the first took noise for, so the first shows nothing.

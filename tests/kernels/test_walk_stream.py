@@ -15,7 +15,7 @@ from dpfrugal.estimators.grid import Grid
 from dpfrugal.estimators.walk import dispatch
 from dpfrugal.estimators.walk.frugal import walk_plainly
 from dpfrugal.inputs.numbers import Chunk
-from dpfrugal.kernels import coins, walk_stream
+from dpfrugal.kernels import coins, compiled_coins
 
 # With the compiler off, numpy warns of the wrapping multiplication that SplitMix64 is made of.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
@@ -145,9 +145,9 @@ def test_coins_next_to_a_threshold_decide_exactly(key: int, lane: int, nudge: in
 def test_the_kernels_coins_are_the_coins(key: int, block: int) -> None:
     first = block * coins.BLOCK
     row, upper = np.empty(coins.BLOCK, dtype=np.uint32), np.empty(coins.BLOCK, dtype=np.uint16)
-    walk_stream.block_coins(np.uint64(key), first, row, upper)
+    compiled_coins.block_coins(np.uint64(key), first, row, upper)
     assert upper.tolist() == (row >> 16).tolist()
-    single = [int(walk_stream.coin(np.uint64(key), first + lane)) for lane in range(coins.BLOCK)]
+    single = [int(compiled_coins.coin(np.uint64(key), first + lane)) for lane in range(coins.BLOCK)]
     assert row.tolist() == single == [coins.coin(key, first + lane) for lane in range(coins.BLOCK)]
 
 

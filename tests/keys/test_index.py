@@ -1,6 +1,5 @@
 """The key index: every kind of key, equal to a dictionary's look-up; refusals in one sentence, without a key in it."""
 
-import ctypes
 import datetime
 import uuid
 from typing import Any
@@ -14,8 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal import ItemError, ItemTypeError, ParameterError, ParameterTypeError
-from dpfrugal.kernels import find_keys, memory
-from dpfrugal.keys import hash_tables
 from dpfrugal.keys.index import KeyIndex
 
 WORDS = ["", "a", "b", "äöü", "/home", "/search", "/pay", "1234567", "12345678", "123456789abcd", "x" * 200]
@@ -290,53 +287,3 @@ def test_a_refused_first_batch_does_not_decide_the_kind_of_keys() -> None:
 def grown_backwards(size: int, known: int) -> list[int]:
     """Codes of all keys backwards, where the first ``known`` have theirs: the rest get theirs as they come."""
     return [k if k < known else size - 1 - k + known for k in range(size - 1, -1, -1)]
-
-
-def test_a_full_collision_of_hashes_does_not_merge_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the point 0 the polynomial is its last seven bytes: keys that differ before them collide in all 64 bits."""
-    table = hash_tables.StringTable()
-    table._point = np.uint64(0)
-    index = KeyIndex()
-    keys = [f"{k:07d}same-en" for k in range(300)]
-    index.codes(["x"])
-    monkeypatch.setattr(index, "_table", table)
-    assert index.codes(keys).tolist() == list(range(300))
-    assert index.codes(keys[::-1]).tolist() == list(range(299, -1, -1))
-    hashes = {hash_of(key.encode(), 0, 1) for key in keys}
-    assert len(hashes) == 1  # the leg that must fail: hashes alone cannot tell them apart
-    assert len({hash_of(key.encode(), 12345, 1) for key in keys}) == 300
-
-
-def hash_of(text: bytes, point: int, seal: int) -> int:
-    """The hash as key_kernel's docstring has it."""
-    total, rest = len(text), text
-    while rest:
-        total = (total * point + int.from_bytes(rest[:7], "little")) % memory.PRIME
-        rest = rest[7:]
-    from dpfrugal.kernels.coins import mix64
-
-    return mix64(total ^ seal)
-
-
-@settings(max_examples=100)
-@given(st.binary(max_size=70), st.integers(1, memory.PRIME - 1), st.integers(0, 2**64 - 1))
-def test_the_hash_is_the_polynomial(text: bytes, point: int, seal: int) -> None:
-    held = ctypes.create_string_buffer(text, len(text) + 1)
-    with np.errstate(over="ignore"):
-        found = find_keys.string_hash(
-            np.uint64(ctypes.addressof(held)), np.uint64(len(text)), np.uint64(point), np.uint64(seal)
-        )
-    assert int(found) == hash_of(text, point, seal)
-
-
-def test_keys_made_to_collide_do_not() -> None:
-    """Multiples of a power of two share a slot of any table that takes the low bits of the key itself."""
-    keys = np.arange(20_000, dtype=np.int64) << 40
-    table = hash_tables.IntegerTable()
-    table.codes(keys, grow=True)
-    homes = np.flatnonzero(table._table[:, 0])
-    assert table.size == keys.size
-    # Runs of full slots stay short: with a load of at most a half, one of 400 has a chance below 1e-9.
-    gaps = np.diff(np.flatnonzero(table._table[:, 0] == 0))
-    assert homes.size == keys.size
-    assert gaps.max() < 400

@@ -20,7 +20,7 @@ from dpfrugal.privacy import discrete_gaussian, noise
 from dpfrugal.privacy.guarantee_interface import GaussianNoise
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity, checked_guarantee
 from dpfrugal.privacy.zcdp_conversions import rho_for
-from tests.support.statistics import FALSE_ALARM, chi_square_p_value, discrete_laplace
+from tests.support.statistics import FALSE_ALARM, chi_square_p_value, discrete_laplace, oracle_delta
 from tests.support.statistics import discrete_gaussian as discrete_gaussian_mass
 
 CLASSIC = dpf.ApproxDP(epsilon=1, delta=0.04, calibration="classic")
@@ -56,25 +56,6 @@ def test_sigma_classic_and_exact(epsilon: float, delta: float, classic: float, e
 def test_conversions_of_zcdp() -> None:
     assert round(dpf.ZCDP(rho=1).to_approx(1e-6).epsilon, 3) == 7.766
     assert round(dpf.ZCDP(rho=1).paper_to_approx(1e-6).epsilon, 3) == 8.434
-
-
-def oracle_delta(sigma: float, shift: int, epsilon: float) -> mpmath.mpf:
-    """Σ max(0, p(x) - e^ε·p(x - shift)), term by term from the definition, at 60 digits."""
-    with mpmath.workdps(60):
-        variance, reach = mpmath.mpf(sigma) ** 2, int(30 * sigma) + shift + 60
-        weights = {x: mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * variance)) for x in range(-reach - shift, reach + 1)}
-        total = mpmath.fsum(weights.values())
-        factor = mpmath.exp(epsilon)
-        terms = (weights[x] - factor * weights[x - shift] for x in range(-reach, reach + 1))
-        return mpmath.fsum(max(term, mpmath.mpf(0)) for term in terms) / total
-
-
-@settings(max_examples=60)
-@given(sigma=st.floats(0.15, 25), shift=st.integers(1, 8), epsilon=st.floats(0.01, 8))
-def test_delta_equals_the_definition(sigma: float, shift: int, epsilon: float) -> None:
-    """The oracle sums over p(x) - e^ε·q(x) with q the pmf moved up by ``shift``; by symmetry either way will do."""
-    expected = oracle_delta(sigma, shift, epsilon)
-    assert discrete_gaussian.delta(sigma, shift, epsilon) == pytest.approx(float(expected), rel=1e-10, abs=1e-150)
 
 
 @settings(max_examples=60)

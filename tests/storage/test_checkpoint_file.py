@@ -7,11 +7,10 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfrugal as dpf
+from dpfrugal.estimators.base import raw_contents
 from dpfrugal.estimators.segments import planner
 from dpfrugal.estimators.walk import dp_frugal
 from dpfrugal.privacy import noise
@@ -29,7 +29,6 @@ from tests.support.repository import ROOT
 
 ONE = dpf.PureDP(epsilon=1.0)
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - each test makes a folder of its own there
-RISK = {"accept_replay_risk": True}
 
 
 @pytest.fixture
@@ -55,63 +54,6 @@ def tape(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(planner, "add_noise", from_tape)
 
 
-MAKERS: dict[str, Callable[[], Any]] = {
-    "walk": lambda: dpf.DPFrugal1U([0.5, 0.99], ONE, decimals=1, start=40.0, coin_seed=5),
-    "walk, unseeded": lambda: dpf.Frugal1U([0.5, 0.99], decimals=1, start=40.0, coin_seed=6, nan_policy="omit"),
-    "segments": lambda: dpf.PrivateQuantile([0.5, 0.99], ONE, nan_policy="omit"),
-    "segments that forget": lambda: dpf.PrivateQuantile(0.9, ONE, half_life=9000.0, start=3.0, expected_items=10**6),
-    "many items a person": lambda: dpf.PrivateQuantile(0.5, dpf.ZCDP(rho=0.5), max_items_per_person=3),
-}
-STREAMS = {
-    "normal": np.random.default_rng(1).normal(50, 2, 24_000),
-    "ties": np.random.default_rng(2).integers(0, 7, 24_000).astype(float),
-    "cauchy": np.random.default_rng(3).standard_cauchy(24_000),
-}
-
-
-def shown(estimator: Any) -> str:
-    """All that can be seen of an estimator, to the last digit."""
-    if isinstance(estimator, dpf.Frugal1U):
-        return repr((estimator.estimates, estimator.items))
-    release = estimator.release()
-    public = (release.values, release.items, estimator.items, release.quantiles, release.guarantee)
-    if isinstance(estimator, dpf.PrivateQuantile):
-        return repr((public, release.intervals(), release.stable, estimator.edges.tolist(), estimator.segment_length))
-    return repr((public, release.to_dict()))
-
-
-@pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("maker", MAKERS)
-def test_it_goes_on_exactly_as_it_would_have(
-    maker: str, stream: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    items, places = STREAMS[stream], np.random.default_rng(len(maker) + len(stream))
-    for seed in range(3):
-        cut, single = int(places.integers(0, 20_000)), int(places.integers(0, 900))
-        seen = []
-        for restore in (False, True):
-            tape(monkeypatch, seed)
-            estimator = MAKERS[maker]()
-            estimator.update_many(items[: cut // 2])
-            if seed == 1 and isinstance(estimator, dpf.PrivateQuantile):
-                estimator.release(close=True)
-            elif seed == 1:
-                shown(estimator)
-            estimator.update_many(items[cut // 2 : cut])
-            for item in items[cut : cut + single].tolist():
-                estimator.update(item)
-            if restore:
-                estimator.save(folder / "state")
-                options: Any = {} if isinstance(estimator, dpf.Frugal1U) else RISK
-                estimator = type(estimator).load(folder / "state", **options)
-            said = [shown(estimator)]
-            for first in range(cut + single, 24_000, 4_000):
-                estimator.update_many(items[first : first + 4_000])
-                said.append(shown(estimator))
-            seen.append(said)
-        assert seen[0] == seen[1], (seed, cut, single)
-
-
 def test_items_that_wait_are_kept_to_the_last_bit(folder: Path) -> None:
     estimator = dpf.PrivateQuantile(0.5, ONE, nan_policy="omit")
     waiting = [0.1, -0.0, float("inf"), float("nan"), 10**5000, -(10**400), 2**62 + 1, 5e-324]
@@ -121,59 +63,6 @@ def test_items_that_wait_are_kept_to_the_last_bit(folder: Path) -> None:
     again = dpf.PrivateQuantile.load(folder / "state", accept_replay_risk=True)
     assert repr(again._pending[:4]) == repr(waiting[:4])
     assert again._pending[4:] == [2**63 - 1, -(2**63), 2**62 + 1, 5e-324]
-
-
-def test_without_a_ledger_the_risk_must_be_said_aloud(folder: Path, ledger: dpf.Ledger) -> None:
-    for options in ({}, {"ledger": ledger, "dataset": "clicks"}):
-        estimator = dpf.DPFrugal1U(0.5, ONE, **options)  # type: ignore[arg-type]
-        estimator.save(folder / "state")
-        with pytest.raises(dpf.ReplayError, match="accept_replay_risk=True"):
-            dpf.DPFrugal1U.load(folder / "state")
-        assert dpf.DPFrugal1U.load(folder / "state", accept_replay_risk=True).items == 0
-
-
-@pytest.mark.parametrize("kind", [dpf.DPFrugal1U, dpf.PrivateQuantile])
-def test_one_of_all_copies_goes_on(kind: Any, folder: Path, ledger: dpf.Ledger) -> None:
-    original = kind(0.5, ONE, ledger=ledger, dataset="clicks")
-    original.update_many(np.arange(1000.0))
-    close = {"close": True} if kind is dpf.PrivateQuantile else {}
-    original.release(**close)
-    original.update_many(np.arange(100.0))  # too few for a segment of their own
-    original.save(folder / "state")
-    first, second = (kind.load(folder / "state", ledger=ledger) for _ in range(2))
-    assert first.release(**close).items == 1100
-    for stale in (original, second):
-        with pytest.raises(dpf.ReplayError, match="stale"):
-            stale.release(**close)
-    with pytest.raises(dpf.ReplayError, match="stale"):
-        kind.load(folder / "state", ledger=ledger)
-    first.update_many(np.arange(100.0))
-    assert first.release(**close).items == 1200
-    assert len(ledger.dataset("clicks").spends) == 1
-
-
-@pytest.mark.parametrize("kind", [dpf.DPFrugal1U, dpf.PrivateQuantile])
-def test_a_stale_checkpoint_goes_on_from_public_values_only(kind: Any, folder: Path, ledger: dpf.Ledger) -> None:
-    original = kind(0.5, ONE, ledger=ledger, dataset="clicks")
-    original.update_many(np.arange(1000.0))
-    close = {"close": True} if kind is dpf.PrivateQuantile else {}
-    released = original.release(**close)
-    original.update_many(np.full(50, 4242.0))
-    original.update(4242.0)
-    original.save(folder / "state")
-    original.release(**close)
-    again = kind.load(folder / "state", ledger=ledger, forget_if_stale=True)
-    assert again.items == 1000
-    assert again.release().values == released.values  # public before, and no noise is needed for it
-    contents = again._contents().state
-    assert contents.get("counts", [0]) == [0] * len(contents.get("counts", [0]))
-    assert not contents.get("pending")
-    assert contents.get("estimates") == contents.get("anchor")
-    again.update_many(np.arange(300.0))
-    assert again.release(**close).items == 1300
-    original.update_many(np.arange(100.0))
-    with pytest.raises(dpf.ReplayError, match="stale"):
-        original.release(**close)
 
 
 def test_a_checkpoint_from_before_the_first_noise_spends_once(folder: Path, ledger: dpf.Ledger) -> None:
@@ -217,7 +106,7 @@ def twice_released(folder: Path, trials: int) -> tuple[int, int, int]:
                 elif action in ("load", "forget") and files:
                     path, kept = files[int(choose.integers(len(files)))]
                     loaded = dpf.DPFrugal1U.load(path, ledger=ledger, forget_if_stale=action == "forget")
-                    objects.append((loaded, set() if loaded._account.stale else set(kept)))
+                    objects.append((loaded, set() if loaded.account.stale else set(kept)))
             except dpf.ReplayError:
                 refusals += 1
         assert sum(len(dataset.spends) for dataset in ledger.datasets()) <= 1
@@ -373,7 +262,7 @@ def test_nonsense_with_a_right_checksum_is_refused_or_works(data: st.DataObject)
             again = dpf.PrivateQuantile.load(path, accept_replay_risk=True)
         except dpf.CheckpointError:
             return
-        again._contents()
+        raw_contents(again)
 
 
 def test_arrays_come_back_as_they_were(folder: Path) -> None:
@@ -447,11 +336,11 @@ def test_watch_after_a_kill_between_noise_and_print(tmp_path: Path, stale: bool)
     first = walk.release()
     walk.update_many(np.full(300, 9.0))
     if stale:
-        walk._save(path, shown_items=500, printed=True, items=800)
+        walk.save_with_notes(path, {"shown_items": 500, "printed": True, "items": 800})
         walk.release()
     else:
         second = walk.release()
-        walk._save(path, shown_items=800, printed=False, items=800)
+        walk.save_with_notes(path, {"shown_items": 800, "printed": False, "items": 800})
     done = run(*WATCH, "--ledger", tmp_path / "b.db", "--dataset", "clicks", "--checkpoint", path, text="9\n" * 600)
     assert done.returncode == 0, done.stderr
     rows = [line.split("\t") for line in done.stdout.splitlines()]

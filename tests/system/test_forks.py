@@ -71,28 +71,3 @@ def test_parent_and_child_would_draw_the_same_from_a_generator_of_the_process() 
 def test_parent_and_child_toss_coins_of_their_own() -> None:
     """Ten walks of 2,000 coins each end at the same ten places by chance once in 10^14 times."""
     passes("flips()\nmine, theirs = forked(lambda: [flips() for _ in range(10)])\nassert mine != theirs")
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        "dpf.DPFrugal1U(0.5, SMALL)",
-        "dpf.PrivateQuantile(0.5, SMALL)",
-    ],
-)
-def test_the_child_cannot_use_the_estimator_of_its_parent(made: str) -> None:
-    passes(
-        f"p = {made}\np.update_many([1.0] * 100)\n"
-        "def refused(use):\n"
-        "    try:\n"
-        "        use()\n"
-        "    except dpf.PrivacyError as error:\n"
-        "        return 'after a fork' in str(error)\n"
-        "    return False\n"
-        "uses = (p.release, lambda: p.update_many([1.0]), lambda: p.save('/dev/null'))\n"
-        "parent = os.getpid()\n"
-        "attempts = lambda: [refused(use) for use in uses]\n"
-        "mine, theirs = forked(lambda: p.release() and 1 if os.getpid() == parent else attempts())\n"
-        "assert mine == '([], 1)', mine\n"
-        "assert theirs == '([], [True, True, True])', theirs\n"
-    )

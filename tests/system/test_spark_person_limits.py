@@ -12,11 +12,11 @@ from pyspark.sql.streaming import StreamingQuery
 import dpfrugal as dpf
 from dpfrugal.engines import spark as dps
 from dpfrugal.engines.spark import person_limits, stream_by_key
-from dpfrugal.engines.spark.stream_by_key_record import array_of
 from dpfrugal.engines.spark.stream_checkpoint import FOLDER
 from dpfrugal.engines.spark.table_by_key import Found
 from dpfrugal.errors import ItemError, ParameterError, TableError
 from dpfrugal.privacy import noise
+from dpfrugal.storage.json_values import array_of
 
 pytestmark = pytest.mark.spark
 GUARANTEE = dpf.PureDP(epsilon=1.0)

@@ -79,6 +79,6 @@ def _segments(make: Make, nan_policy: str) -> Callable[[Guarantee, Periods], Num
 def _public(estimator: PrivateQuantile) -> list[float]:
     """All that Theorem 9 calls the transcript: the noisy counts that are kept, and the edges planned from them."""
     edges = estimator.edges
-    counts, _, _ = estimator._machine._pending or ([], 0, 0)
-    row = [float(estimator.segment_length), float(edges.size), *edges[[0, edges.size // 2, -1]].tolist(), *counts]
+    row = [float(estimator.segment_length), float(edges.size), *edges[[0, edges.size // 2, -1]].tolist()]
+    row += estimator.noisy_counts
     return (row + [0.0] * MOST_NUMBERS)[:MOST_NUMBERS]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from dpfrugal.errors import LedgerError
+from dpfrugal.storage import durable
 
 APPLICATION: Final = 0x64704C67  # "dpLg"
 VERSION: Final = 2
@@ -119,11 +120,7 @@ class LedgerFile:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
-        descriptor = os.open(self.path.parent, os.O_RDONLY)  # the directory entry must survive a crash, too
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        durable.sync_folder(self.path.parent)
 
     def _identify(self, connection: sqlite3.Connection) -> str:
         """The ledger's random name, if the file is a ledger of this version."""

@@ -114,7 +114,7 @@ def quantile(
     ledger = options.ledger()
     estimator = estimator_from(options, ledger, options.dataset)
     items = _items(file, column, file_format, omit_bad=options.nan_policy == "omit")
-    with charged(estimator._account):
+    with charged(estimator.account):
         with progress(items.name, items.total, items.unit) as made:
             for batch, advance in read_ahead(items.batches, endless=file == "-"):
                 estimator.update_many(batch)

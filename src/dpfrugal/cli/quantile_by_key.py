@@ -26,55 +26,9 @@ SUFFIXES = {
     ".parquet": o.Output.PARQUET,
     ".txt": o.Output.TABLE,
 }
-PARQUET, ARROW = b"PAR1", b"ARROW1"
 MOST_SHOWN = 1000
 # Batches of strings are large: some 4 MB each.
 MOST_WAITING = 2
-
-
-def declared_keys(path: Path, by: str | None, kind: Any) -> Any:
-    """The keys of a file, as the type of the column they are the keys of."""
-    import pyarrow as pa
-
-    from dpfrugal.inputs.columns import attempt
-    from dpfrugal.inputs.files import head_of
-
-    if not path.is_file():
-        what = "this is a folder, not a file of keys" if path.is_dir() else "there is no such file of keys"
-        raise TableError(f"{path}: {what}.")
-    head = attempt(lambda: head_of(path), TableError(f"{path}: the file cannot be read."))
-    if head.startswith(PARQUET):
-        return _column_of_keys(path, by, "parquet")
-    if head.startswith(ARROW):
-        return _column_of_keys(path, by, "ipc")
-    text = attempt(lambda: path.read_text(encoding="utf-8-sig"), _no_keys(path), (UnicodeDecodeError,))
-    lines = text.splitlines()
-    if path.suffix.lower() == ".csv" and lines[:1] == [by]:
-        lines = lines[1:]
-    if not lines:
-        raise TableError(f"{path}: there are no keys in it.")
-    if "" in lines:
-        raise TableError(f"{path}: line {lines.index('') + 1} is blank; write one key per line.")
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if pa.types.is_string_view(kind) or pa.types.is_null(kind):
-        kind = pa.string()
-    wrong = TableError(f"{path}: the keys must be {kind}, as those of {by!r} are.")
-    return attempt(lambda: pa.array(lines, pa.string()).cast(kind), wrong)
-
-
-def _no_keys(path: Path) -> TableError:
-    return TableError(f"{path}: this is no readable file of keys: text in UTF-8, Parquet or Arrow.")
-
-
-def _column_of_keys(path: Path, by: str | None, kind: str) -> Any:
-    import pyarrow.dataset as ds
-
-    from dpfrugal.inputs.columns import attempt, chosen
-
-    found = attempt(lambda: ds.dataset(path, format=kind), _no_keys(path))
-    names = found.schema.names
-    name = chosen(path, names, by if by in names else None)
-    return attempt(lambda: found.to_table(columns=[name]).column(0), _no_keys(path))
 
 
 def quantile_by(
@@ -99,6 +53,7 @@ def quantile_by(
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
     from dpfrugal.inputs.batches import read_ahead, regrouped
     from dpfrugal.inputs.files import BATCH_ROWS, open_column
+    from dpfrugal.inputs.key_files import read_keys
 
     form = _form(output, to, as_json=as_json)
     if file == "-":
@@ -110,13 +65,13 @@ def quantile_by(
     first, batches = _peeked(table, file)
     if rounds > 1 and not table.total:
         raise ParameterError("--rounds is for files that say how many rows they have; an Arrow stream does not.")
-    declared = None if keys is None else declared_keys(keys, by, first.column(1).type)
+    declared = None if keys is None else read_keys(keys, by, first.column(1).type)
     estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=declared, **options)
-    with charged(estimator._account):
+    with charged(estimator.account):
         with progress(table.name, table.total, table.unit) as made:
             ends = [table.total * done // rounds for done in range(1, rounds)]
             read = read_ahead(batches, MOST_WAITING)
-            # When to release, and whose rows have their turn first, must not depend on what other rows hold.
+            # When to release, and which of a person's rows are taken, must not depend on what other rows hold.
             for batch, advance in read if person is None and rounds == 1 else regrouped(read, BATCH_ROWS, ends):
                 estimator.update_many(
                     batch.column(1), batch.column(0), person=None if person is None else batch.column(2)

@@ -154,7 +154,7 @@ def follow(
         sys.stdout.flush()
         checkpoint.save(estimator, released=True, printed=True)
 
-    with charged(estimator._account):
+    with charged(estimator.account):
         try:
             if checkpoint.unprinted:
                 show(estimator.release())
@@ -178,4 +178,4 @@ def follow(
             if unreleased := estimator.items - checkpoint.shown_items:
                 kept = "are kept in the checkpoint" if checkpoint.file else "were not released"
                 notes.print(f"Stopped; {counted(unreleased, 'item')} after the last full period {kept}.")
-        explain_ledger(checkpoint.ledger, estimator._account.dataset)
+        explain_ledger(checkpoint.ledger, estimator.account.dataset)

@@ -25,12 +25,12 @@ def watch_by(
     """Follow standard input until it ends, or until Ctrl-C."""
     import pyarrow as pa
 
-    from dpfrugal.cli.quantile_by_key import declared_keys
     from dpfrugal.cli.watch import follow
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
+    from dpfrugal.inputs.key_files import read_keys
     from dpfrugal.inputs.lines import KeyedLineParser
 
-    declared = None if keys is None else declared_keys(keys, "key", pa.string())
+    declared = None if keys is None else read_keys(keys, "key", pa.string())
 
     def make(ledger: "Ledger | None", dataset: str | None) -> KeyedDPFrugal1U:
         # A line that is no key and number has neither; it is refused by the parser where it is not omitted.

@@ -63,10 +63,10 @@ class WatchCheckpoint:
 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", CheckpointWarning)
-            found, saved = type(asked)._load(file, self.ledger, accept_replay_risk=True, forget_if_stale=True)
+            found, saved = type(asked).load_with_notes(file, self.ledger, accept_replay_risk=True, forget_if_stale=True)
         for warning in caught:
             notes.print(f"[yellow]note:[/] {escape(str(warning.message))}")
-        if found._contents().parameters != asked._contents().parameters or found._account.dataset != dataset:
+        if found.parameters() != asked.parameters() or found.account.dataset != dataset:
             raise CheckpointError(f"{file} was made with other options: use the same options, or another file.")
         try:
             shown, items = integer_of(saved["shown_items"]), integer_of(saved["items"])
@@ -76,7 +76,7 @@ class WatchCheckpoint:
         self.shown_items, self.unprinted = min(shown, found.items), not self._printed
         self.went_on_at = found.items
         notes.print(f"Continuing from {escape(str(file))}: {found.items:,} items.")
-        if found._account.stale:
+        if found.account.stale:
             notes.print(
                 f"[yellow]note:[/] noise was drawn after {escape(str(file))} was saved: "
                 f"{items - found.items:,} items in it are dropped, so that none is released twice."
@@ -88,7 +88,7 @@ class WatchCheckpoint:
     def keep(self, estimator: "PrivateQuantile | DPFrugal1U | KeyedDPFrugal1U") -> None:
         """Save if noise was drawn since the last time, or if that was long ago."""
         late = time.monotonic() - self._saved_at > INTERVAL
-        if late or estimator._account.generation != self._generation:
+        if late or estimator.account.generation != self._generation:
             self.save(estimator)
 
     def save(
@@ -102,5 +102,6 @@ class WatchCheckpoint:
         if released:
             self.shown_items, self._printed = estimator.items, printed
         if self.file is not None:
-            estimator._save(self.file, shown_items=self.shown_items, printed=self._printed, items=estimator.items)
-            self._generation, self._saved_at = estimator._account.generation, time.monotonic()
+            notes = {"shown_items": self.shown_items, "printed": self._printed, "items": estimator.items}
+            estimator.save_with_notes(self.file, notes)
+            self._generation, self._saved_at = estimator.account.generation, time.monotonic()

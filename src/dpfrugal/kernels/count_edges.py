@@ -9,13 +9,10 @@ vector.
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
-from dpfrugal.kernels.compiler import cached
+from dpfrugal.kernels.compiler import cached, inlined
 
 BLOCK: Final = 512  # items of 8 bytes in a page
-
-inlined = njit(nogil=True, forceinline=True)
 
 
 @inlined

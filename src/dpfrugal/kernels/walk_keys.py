@@ -18,10 +18,10 @@ from typing import Any, Final
 import numpy as np
 
 from dpfrugal.kernels.coins import BLOCK
-from dpfrugal.kernels.compiler import cached
+from dpfrugal.kernels.compiled_coins import block_coins
+from dpfrugal.kernels.compiler import cached, inlined
 from dpfrugal.kernels.intrinsics import lowest, matches, prefetch
 from dpfrugal.kernels.layout import STEP_EXPONENT
-from dpfrugal.kernels.walk_stream import block_coins, inlined
 
 SIGN: Final = 1 << 31
 _0, _1 = np.uint64(0), np.uint64(1)

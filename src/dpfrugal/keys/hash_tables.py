@@ -20,7 +20,7 @@ from dpfrugal.kernels.find_keys import (
     look_up,
     place_strings,
 )
-from dpfrugal.kernels.memory import PRIME
+from dpfrugal.kernels.layout import PRIME
 from dpfrugal.keys.arrays import Strings
 
 Codes = NDArray[np.int32]
@@ -44,8 +44,8 @@ class StringTable:
     def codes(self, part: Strings, *, grow: bool = False) -> Codes:
         """The code of every string of the part."""
         codes = np.empty(part.size, dtype=np.int32)
-        where = (read_only(part.offsets), None if part.views is None else read_only(part.views), part.buffers)
-        with loading(("key strings", part.views is None)), np.errstate(over="ignore"):
+        where = (read_only(part.offsets), read_only(part.data))
+        with loading(("key strings", part.offsets.dtype)), np.errstate(over="ignore"):
             find_strings(*where, self._table, self._arena, self._point, self._seal, codes)
             row = 0 if grow else part.size
             while row < part.size:

@@ -64,9 +64,9 @@ def test_segments_may_be_pooled_and_items_may_be_missing() -> None:
     counts = np.zeros(p.edges.size + 1, dtype=np.int64)
     counts[3] = p.segment_length - 10
     p.absorb(counts, whole=False, missing=3)
-    assert p._machine.items == 0
+    assert p._planner.items == 0
     p.absorb(counts, whole=False)
-    assert p._machine.items == p.items == 2 * (counts[3]) + 3
+    assert p._planner.items == p.items == 2 * (counts[3]) + 3
 
 
 def test_refusals() -> None:

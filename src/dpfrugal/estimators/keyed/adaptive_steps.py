@@ -1,13 +1,13 @@
-"""Adaptive steps: how far one row moves the estimate of a key, learnt from releases alone.
+"""Adaptive steps: how far one row moves the estimate of a key, computed from releases alone.
 
-A step is 2^e grid units. A release shows how many steps an estimate has come since the last one, noise included. If
-that is more than the noise usually is, twice in the same direction, the estimate is on its way: the step doubles. If
-it is less, or the direction has turned, the estimate has arrived: the step halves, down to one grid unit. A key
-without rows moves by noise only, and so comes to the smallest step.
+A step is 2^e grid units. A release shows by how many steps an estimate has moved since the last one, noise included. If
+that exceeds the noise's standard deviation twice in the same direction, the estimate is still converging and its step
+doubles. If it does not, or the direction has changed, the estimate has converged and its step halves, down to one grid
+unit. A key without rows moves by noise only, so its step becomes the smallest.
 
-Noise is drawn in steps, so it shrinks with them, and faster than the jitter of the walk, which goes as their square
-root: a settled key's step comes down to where noise is no longer the larger of the two, or to one grid unit. All of
-this is computed from released values: it is public (docs/proofs.md, Theorem 10).
+Noise is drawn in units of the step. It shrinks in proportion to the step, the sampling error of the walk only with its
+square root: after convergence the step shrinks until noise is no longer the larger of the two, or to one grid unit. All
+of this is computed from released values, and so is public (docs/proofs.md, Theorem 10).
 
 Worked number: a median 1,000 grid units away, 100 rows a release, ε = 1: after 2, 4, 6, 10 and 20 releases the error is
 900, 600, 35, 24 and 4 grid units on average.

@@ -68,7 +68,7 @@ class KeyedClaim:
         }
 
 
-def table_of(
+def release_table(
     keys: Any,
     quantiles: tuple[float, ...],
     values: NDArray[np.float64],

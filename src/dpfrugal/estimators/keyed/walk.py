@@ -4,7 +4,6 @@
 for bit. The coin of a row belongs to its position in the whole stream, not to its key (docs/proofs.md, Theorem 10).
 """
 
-import sys
 from typing import Any, Final
 
 import numpy as np
@@ -45,7 +44,7 @@ def walk_keys_plainly(
 
 def is_small(rows: int) -> bool:
     """Whether so few rows have come that loading the compiler would take longer than walking without it."""
-    return rows < WORTH_COMPILING and "numba" not in sys.modules
+    return not compiler.worth_loading(rows, WORTH_COMPILING)
 
 
 def is_one_call(rows: int, threads: int) -> bool:
