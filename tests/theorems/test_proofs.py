@@ -22,7 +22,8 @@ def source_of(name: str) -> str:
             target = importlib.import_module(".".join(parts[:depth]))
         else:
             target = inspect.getattr_static(target, part)
-    return inspect.getsource(inspect.unwrap(target.fget if isinstance(target, property) else target))
+    target = getattr(target, "fget", target)  # of a property
+    return inspect.getsource(inspect.unwrap(target))
 
 
 def digits(name: str) -> str:
