@@ -15,7 +15,7 @@ import mpmath
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal.audit import Case, audit, confidence, search
+from dpfrugal.audit import Case, audit, confidence_bounds, neighbour_search
 from dpfrugal.audit.broken import BROKEN
 from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
 from dpfrugal.privacy.guarantees import Guarantee
@@ -80,21 +80,21 @@ def test_the_bounds_are_those_of_clopper_and_pearson() -> None:
     """At the bound, a count this far out has exactly the doubt's probability, by an independent beta function."""
     for hits, runs in ((1, 10), (7, 10), (10, 10), (90, 1_000), (999, 1_000), (770, 10_000), (3, 100_000)):
         for doubt in (0.025, 5e-7, 1e-10):
-            low, high = confidence.at_least(hits, runs, doubt), confidence.at_most(hits, runs, doubt)
+            low, high = confidence_bounds.at_least(hits, runs, doubt), confidence_bounds.at_most(hits, runs, doubt)
             with mpmath.workdps(40):
                 above = mpmath.betainc(hits, runs - hits + 1, 0, low, regularized=True)
                 below = mpmath.betainc(hits + 1, runs - hits, high, 1, regularized=True) if hits < runs else None
             assert float(above) == pytest.approx(doubt, rel=1e-6)
             assert high == 1 if below is None else float(below) == pytest.approx(doubt, rel=1e-6)
-    assert confidence.at_least(0, 50, 1e-6) == 0
+    assert confidence_bounds.at_least(0, 50, 1e-6) == 0
 
 
 def test_the_search_finds_the_sensitivity_and_what_exceeds_it() -> None:
     case = walk_cases(quantiles=(0.5,))[0]
-    pairs = list(search.pairs(case))
+    pairs = list(neighbour_search.pairs(case))
     one_release = [pair.distance for pair in pairs if len(pair.first) == 1]
     assert max(one_release) == 2  # Theorem 2: reached, and never exceeded
-    assert max(pair.distance for pair in search.pairs(BROKEN["skipped-coins"]()[2])) >= 6
+    assert max(pair.distance for pair in neighbour_search.pairs(BROKEN["skipped-coins"]()[2])) >= 6
     for pair in pairs:
         streams = [[repr(x) for items in side for x in items] for side in (pair.first, pair.second)]
         assert sum(a != b for a, b in zip(*streams, strict=True)) == 1

@@ -159,5 +159,5 @@ def test_what_an_earlier_run_has_spent_is_not_this_ones(ledger: dpf.Ledger, tmp_
     assert run("watch", "--every", "1000", *books, text=GOOD).returncode == 0
     done = run("watch", "--every", "1000", *books, text="secret\n")
     assert done.returncode == 2
-    assert "Going on from" in done.stderr
+    assert "Continuing from" in done.stderr
     assert "was spent" not in done.stderr

@@ -101,7 +101,7 @@ def test_every_key_walks_as_if_alone(
 @pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize("quantiles", [(0.5,), (0.1, 0.9)])
 def test_threads_leave_no_trace(threads: int, quantiles: tuple[float, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads and estates as for millions of rows and keys, with the limits made small."""
+    """Threads and blocks of keys as for millions of rows and keys, with the limits made small."""
     rng = np.random.default_rng(7)
     keys, size = 700, 2_500
     codes, values = rng.integers(-1, keys, size).astype(np.int32), rng.normal(0, 5, size)

@@ -88,7 +88,7 @@ def test_every_cut_of_every_stream_equals_the_step(
     "quantiles", [(0.5,), (0.1, 0.9), (0.3, 0.5, 0.99), (0.1, 0.3, 0.5, 0.99), (0.1, 0.2, 0.3, 0.5, 0.9)]
 )
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
-def test_legs_that_go_over_from_far_items_to_near_ones_and_back(
+def test_walk__goes_over_from_far_items_to_near_ones_and_back(
     quantiles: tuple[float, ...], dtype: type[np.generic]
 ) -> None:
     """Many blocks: items come near in the middle of a leg, some are no numbers, and estimates are far apart at last."""
@@ -203,9 +203,9 @@ def test_a_batch_of_more_than_2_to_the_31_items() -> None:
     assert (f.estimate, f.items) == (5, 2**31 + 3)
 
 
-def test_legs_of_a_long_walk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Legs are shortened, so that a short batch crosses as many borders as one of 2^31 items would."""
-    monkeypatch.setattr(dispatch, "LONGEST_LEG", 1_000)
+def test_advance__a_long_array_is_walked_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are shortened, so that a short batch crosses as many borders as one of 2^31 items would."""
+    monkeypatch.setattr(dispatch, "LONGEST_BATCH", 1_000)
     items = np.random.default_rng(2).normal(0, 40, 10_001)
     path = dispatch.Path((0.2, 0.7), Grid(1), 9)
     expected, found = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)

@@ -32,7 +32,7 @@ def test_string_table__does_not_merge_keys_whose_hashes_collide(monkeypatch: pyt
 
 
 def hash_of(text: bytes, point: int, seal: int) -> int:
-    """The hash as the docstring of find_keys has it."""
+    """The hash as the docstring of ``kernels.find_keys`` has it."""
     total, rest = len(text), text
     while rest:
         total = (total * point + int.from_bytes(rest[:7], "little")) % PRIME

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks.accuracy import PAPER
 from dpfrugal.paper.datasets import CHUNK, DATASETS, Floats
-from dpfrugal.paper.exact import Bracket, ExactQuantiles, ranks, selected
+from dpfrugal.paper.exact_quantiles import Bracket, ExactQuantiles, ranks, selected
 from dpfrugal.paper.settings import QUANTILES
 
 CDFS = dict(zip(DATASETS, (dataset.cdf for dataset in PAPER.values()), strict=True))

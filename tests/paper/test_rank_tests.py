@@ -21,8 +21,8 @@ from dpfrugal.paper.claims import (
     start_sentence,
     throughput_sentence,
 )
-from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, OWN_COUNTS, Convention
 from dpfrugal.paper.datasets import DATASETS
+from dpfrugal.paper.noise_conventions import AS_PUBLISHED, CONVENTIONS, OWN_COUNTS, Convention
 from dpfrugal.paper.rank_tests import (
     at_least_p_value,
     binomial_interval,

@@ -16,10 +16,10 @@ import pytest
 from dpfrugal.cli.paper import paper
 from dpfrugal.errors import ParameterError
 from dpfrugal.estimators.walk.frugal import Frugal1U
-from dpfrugal.paper import exact, resources, throughput
+from dpfrugal.paper import exact_quantiles, resources, throughput
 from dpfrugal.paper.accuracy import alphas
-from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, SENSITIVITIES, mean_noise, noise_steps
 from dpfrugal.paper.datasets import DATASETS
+from dpfrugal.paper.noise_conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, SENSITIVITIES, mean_noise, noise_steps
 from dpfrugal.paper.results import Row
 from dpfrugal.paper.runner import Run, Watcher, identity, results_of
 from dpfrugal.paper.settings import ALGORITHMS, FIGURES, PANELS, Algorithm, Scale, chosen_figures, default_setting
@@ -151,7 +151,7 @@ def test_rows_hold_the_exact_quantile_and_the_error(everything: Path) -> None:
             lower, upper, released = (float(row[name]) for name in ("exact_lower", "exact_upper", "released"))
             stream = DATASETS[row["dataset"]].stream(int(row["seed"]), [int(row["items"])])
             items = sorted(x for chunk in stream for x in chunk.tolist())
-            ranks = exact.ranks(float(row["quantile"]), len(items))
+            ranks = exact_quantiles.ranks(float(row["quantile"]), len(items))
             assert (lower, upper) == tuple(items[rank - 1] for rank in ranks)
             assert float(row["relative_error"]) == abs(released - lower) / abs(lower)
 
@@ -208,7 +208,7 @@ def test_items_and_coins_are_seeded_and_the_noise_is_not(tmp_path: Path, everyth
 def test_a_misleading_first_chunk_changes_nothing(
     tmp_path: Path, everything: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exact.Bracket, "found", lambda *_: None)
+    monkeypatch.setattr(exact_quantiles.Bracket, "found", lambda *_: None)
     small = Scale(items=TINY.items, repetitions=1)
     run(tmp_path, "1a", scale=small)
     known = {row["seed"]: row["exact_lower"] for row in rows_of(everything / "results", "1a")}
@@ -217,8 +217,8 @@ def test_a_misleading_first_chunk_changes_nothing(
 
 def test_a_point_knows_whether_the_walk_can_have_arrived(everything: Path) -> None:
     points = points_of(rows_of(everything / "results", "4"))
-    assert not any(point.arrived for point in points if point.convention in CONVENTIONS)  # 2000 items from 0
-    assert all(point.arrived for point in points if point.convention not in CONVENTIONS)
+    assert not any(point.can_converge for point in points if point.convention in CONVENTIONS)  # 2000 items from 0
+    assert all(point.can_converge for point in points if point.convention not in CONVENTIONS)
     assert all(point.standard_error <= point.mean for point in points)
 
 
@@ -260,7 +260,7 @@ def test_a_finished_figure_is_not_run_again_unless_asked(tmp_path: Path, capsys:
     before = [path.read_bytes() for path in paths]
     capsys.readouterr()
     command(tmp_path, "1a", scale=small)
-    assert "All 8 rows are there; --fresh runs them again." in capsys.readouterr().err
+    assert "All 8 rows exist; --fresh runs them again." in capsys.readouterr().err
     assert [path.read_bytes() for path in paths] == before
     command(tmp_path, "1a", scale=small, fresh=True)
     after = [path.read_bytes() for path in paths]
@@ -343,9 +343,9 @@ def test_control_c_leaves_whole_rows_and_the_command_goes_on(tmp_path: Path) -> 
     kept = path.read_bytes()
     rows = len(kept.splitlines()) - 1
     assert f"Stopped; {rows:,} of 8,000 rows are in" in said
-    assert "The same command goes on from there." in said
+    assert "The same command continues from there." in said
     said = interrupted(path, *arguments)
-    assert f"{rows:,} of 8,000 rows are there; the rest follows." in said
+    assert f"{rows:,} of 8,000 rows exist; the others follow." in said
     assert path.read_bytes().startswith(kept)
     names = [tuple(line.split(",")[:10]) for line in path.read_text(encoding="utf-8").splitlines()]
     assert len(set(names)) == len(names) > rows + 1

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpfrugal.cli.arrivals import Period
+from dpfrugal.cli.stdin_periods import Period
 from dpfrugal.errors import ParameterError
 from tests.support.command_line import COMMAND, interruptible, refused, run
 
@@ -103,9 +103,9 @@ def test_a_sorted_file_is_pointed_out(tmp_path: Path) -> None:
 
 def test_a_walk_that_cannot_have_arrived_is_pointed_out(parquet: Path) -> None:
     done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "--epsilon", 1, "--decimals", 4, *WALK)
-    assert "may not have arrived" in done.stderr
+    assert "may not have converged" in done.stderr
     done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "--epsilon", 1, "--decimals", 1, *WALK)
-    assert "may not have arrived" not in done.stderr
+    assert "may not have converged" not in done.stderr
 
 
 def test_bad_files_end_in_a_sentence(parquet: Path, tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ def test_one_key_is_not_one_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_lines_that_are_no_key_and_number(folder: Path) -> None:
     ask = ("watch", "--by", "-q", 0.5, "--epsilon", 1, "--every", 10, "--keys", folder / "carriers.txt")
     said = command_line.refused(*ask, text="AA 1\nsecret\n")
-    assert "Line 2 is no key and number" in said
+    assert "Line 2 is not a key and a number" in said
     assert "secret" not in said
     done = command_line.run(*ask, "--nan-policy", "omit", text="AA 1\nsecret\n\nUA 3\n")
     assert done.stdout.splitlines()[-1].startswith("4\tDL\t")

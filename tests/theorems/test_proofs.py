@@ -22,6 +22,7 @@ def source_of(name: str) -> str:
             target = importlib.import_module(".".join(parts[:depth]))
         else:
             target = inspect.getattr_static(target, part)
+    target = getattr(target, "fget", target)  # of a property
     return inspect.getsource(inspect.unwrap(target))
 
 

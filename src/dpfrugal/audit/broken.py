@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
-from dpfrugal.audit.search import Case
+from dpfrugal.audit.neighbour_search import Case
 from dpfrugal.estimators.releases import WalkRelease
 from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.estimators.segments.private_quantile import PrivateQuantile

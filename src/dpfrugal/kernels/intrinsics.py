@@ -1,7 +1,7 @@
-"""Words of 64 bits, one per item of a block: the vector instructions that no plain loop compiles to.
+"""Processor instructions that no plain loop compiles to: bit masks of vector comparisons, counts of bits, prefetching.
 
-Each function is written twice: in Python, which is what it means and what runs without the compiler, and in
-LLVM's terms, which every processor's compiler knows.
+Each function is defined twice: in Python, which is its specification and runs where the compiler is off, and in LLVM's
+intermediate language, which compiles on every processor. Bit masks have 64 bits, one per item of a block.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ def ones(word: Any) -> Any:
 
 
 def lowest(word: Any) -> Any:
-    """The place of the lowest bit that is set; 64 if there is none."""
+    """The number of the lowest bit that is set; 64 if there is none."""
     return np.int64((int(word) & -int(word)).bit_length() - 1 if word else BLOCK)
 
 
@@ -46,16 +46,8 @@ def sides(points: Any, margins: Any, coins: Any, estimate: Any, up_from: Any, do
     return np.uint64(up), np.uint64(down), np.uint64(undecided)
 
 
-def matches(numbers: Any, shift: Any, mask: Any, wanted: Any) -> Any:
-    """Which of a block's 32-bit numbers, shifted right and masked, are the wanted one."""
-    found = 0
-    for lane in range(BLOCK):
-        found |= bool((numbers[lane] >> shift) & mask == wanted) << lane
-    return np.uint64(found)
-
-
 def prefetch(array: Any, place: Any) -> None:
-    """Ask for a place of an array ahead of its use. It need not exist: nothing is read."""
+    """Load the cache line of an element, counted in the array's flat order, ahead of its use. It need not exist."""
 
 
 def product(one: Any, other: Any) -> Any:
@@ -108,18 +100,6 @@ def _sides(_: Any, points: Any, margins: Any, coins: Any, estimate: Any, up_from
 
 
 @intrinsic
-def _matches(_: Any, numbers: Any, shift: Any, mask: Any, wanted: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        row = builder.load(builder.bitcast(data, _WIDE.as_pointer()), align=4)
-        shift, mask, wanted = (_everywhere(builder, _WIDE, number) for number in arguments[1:])
-        found = builder.icmp_signed("==", builder.and_(builder.ashr(row, shift), mask), wanted)
-        return builder.bitcast(found, ir.IntType(64))
-
-    return types.uint64(numbers, types.int32, types.int32, types.int32), generate
-
-
-@intrinsic
 def _prefetch(_: Any, array: Any, place: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -167,14 +147,6 @@ def _typed_sides(points: Any, margins: Any, coins: Any, estimate: Any, up_from: 
     def compiled(points: Any, margins: Any, coins: Any, estimate: Any, up_from: Any, down_from: Any) -> Any:
         half = np.uint32(16)
         return _sides(points, margins, coins, estimate, np.uint16(up_from >> half), np.uint16(down_from >> half))
-
-    return compiled
-
-
-@overload(matches)
-def _typed_matches(numbers: Any, shift: Any, mask: Any, wanted: Any) -> Any:
-    def compiled(numbers: Any, shift: Any, mask: Any, wanted: Any) -> Any:
-        return _matches(numbers, shift, mask, wanted)
 
     return compiled
 

@@ -1,4 +1,4 @@
-"""What compiled loops and their callers agree on: how bits are laid out. Loads no compiler."""
+"""Constants that kernels share with their callers; importing them does not load the compiler."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""Tables of keys: what gives each key its code, in the order the keys came.
+"""Hash tables that give each key a code: 0, 1, 2 … in the order in which keys came.
 
-One for integers, one for strings of bytes, one for any other hashable objects. ``codes`` looks a part of a batch up;
-with ``grow`` a key that is not there yet is added, so that a table is built and extended in one way.
+One is for integers, one for strings of bytes, one for any other hashable objects. ``codes`` looks up a part of a batch;
+with ``grow`` it adds the keys that are missing, so that a table is built and extended in one way.
 """
 
 import secrets

@@ -43,7 +43,7 @@ def quantiles_by(
     for parameter, name in names.items():
         if not isinstance(name, str):
             raise ParameterTypeError(f"{parameter} must be the name of a column, not {type(name).__name__}.")
-    from dpfrugal.inputs.columns import regrouped
+    from dpfrugal.inputs.batches import regrouped
 
     rows = _rows(data) if rounds > 1 else 0
     ends = [rows * done // rounds for done in range(1, rounds)]

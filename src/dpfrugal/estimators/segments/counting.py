@@ -9,7 +9,6 @@ serves all types, a float is compared likewise, with the float before ``e``. NaN
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -24,21 +23,17 @@ WORTH_COMPILING: Final = 1 << 30
 MANY_AT_ONCE: Final = 1 << 21
 
 _compared = 0
-_compiled: dict[np.dtype[Any], Callable[[NDArray[Any], NDArray[Any], NDArray[np.int64]], int]] = {}
 
 
 def count_below(items: NDArray[Any], edges: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
     """How many items lie below each of the sorted edges, and how many are NaN."""
     global _compared
     below, limits = np.zeros(edges.size, dtype=np.int64), limits_of(edges, items.dtype)
-    if items.dtype in _compiled and edges.size:
-        nans = _compiled[items.dtype](read_only(items), limits, below)
-    elif edges.size and (worth_loading(_compared, WORTH_COMPILING) or worth_loading(items.size, MANY_AT_ONCE)):
+    if edges.size and (worth_loading(_compared, WORTH_COMPILING) or worth_loading(items.size, MANY_AT_ONCE)):
         with loading(("counting", items.dtype)):
             from dpfrugal.kernels.count_edges import compare
 
             nans = compare(read_only(items), limits, below)
-        _compiled[items.dtype] = compare
     else:
         _compared += items.size * edges.size
         nans = compare_by_numpy(items, limits, below)

@@ -1,9 +1,10 @@
 """Exact quantiles of streams too long to keep: lower and upper, by the paper's Definition 1.
 
-One pass: the first chunk says between which two values a quantile must lie if the stream is in random order; the items
-there are kept, those below are counted. Whether the quantile is among those kept is then known for certain; if it is
-not, ``selected`` finds it in four more passes, whatever the order. Worked number: for q = 0.99 of a hundred million
-items 0.4 million are kept, 3 MB.
+One pass suffices for a stream in random order: the first chunk gives two values between which the quantile must lie;
+items between them are kept, items below are counted. Afterwards it is certain whether the quantile is among those kept.
+If it is not, ``selected`` finds it in four more passes, whatever the order.
+
+Worked number: for q = 0.99 of a hundred million items 0.4 million are kept, 3 MB.
 """
 
 import math
@@ -15,7 +16,7 @@ import numpy as np
 
 from dpfrugal.paper.datasets import Floats
 
-# The bracket is this many standard deviations of the first chunk's quantile to either side.
+# Half the width of a bracket, in standard deviations of the first chunk's quantile.
 DEVIATIONS: Final = 10
 DIGIT_BITS: Final = 16
 
@@ -31,7 +32,7 @@ def ranks(quantile: float, items: int) -> tuple[int, int]:
 
 
 class ExactQuantiles:
-    """The exact quantiles of everything seen so far; ``at_now`` may be asked at any time."""
+    """The exact quantiles of all items so far; ``at_now`` may be called at any time."""
 
     def __init__(self, quantiles: Sequence[float]) -> None:
         self._brackets = [Bracket(quantile) for quantile in quantiles]
@@ -44,7 +45,7 @@ class ExactQuantiles:
             bracket.update(items)
 
     def at_now(self) -> dict[float, tuple[float, float] | None]:
-        """Lower and upper quantile for each q; None where the first chunk misled and ``selected`` must be asked."""
+        """Lower and upper quantile for each q, or None if the bracket missed it and ``selected`` must find it."""
         return {bracket.quantile: bracket.found(self._items) for bracket in self._brackets}
 
 
@@ -60,13 +61,13 @@ class Bracket:
 
     def update(self, items: Floats) -> None:
         """Keep what lies inside, count what lies below."""
-        from dpfrugal.paper import exact_kernel
+        from dpfrugal.paper import exact_quantiles_kernel
 
         if not self._kept:
             self._enclose(items)
         if self._room.size <= items.size:
             self._room = np.empty(items.size + 1)
-        count, below = exact_kernel.gather(items, self._low, self._high, self._room)
+        count, below = exact_quantiles_kernel.gather(items, self._low, self._high, self._room)
         self._below += int(below)
         self._kept.append(self._room[:count].copy())
 

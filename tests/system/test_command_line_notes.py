@@ -10,7 +10,7 @@ import pytest
 
 import dpfrugal as dpf
 from dpfrugal.cli import ledger as ledger_command
-from dpfrugal.cli.terminal import doubts, header, row
+from dpfrugal.cli.notes import doubts, header, row
 from dpfrugal.estimators.grid import Grid
 from dpfrugal.estimators.releases import SegmentRelease, WalkRelease
 from dpfrugal.privacy.guarantees import Sensitivity
@@ -38,7 +38,9 @@ def walked(q: float, value: float, items: int) -> WalkRelease:
     ],
 )
 def test_a_walk_that_may_not_have_arrived_says_so(q: float, value: float, items: int, arrived: bool) -> None:
-    assert ["may not have arrived" in doubt for doubt in doubts(walked(q, value, items), 0.0)] == [True] * (not arrived)
+    assert ["may not have converged" in doubt for doubt in doubts(walked(q, value, items), 0.0)] == [True] * (
+        not arrived
+    )
 
 
 def test_a_walk_drowned_in_noise_says_that_instead() -> None:
@@ -108,7 +110,7 @@ def test_watch_says_what_it_goes_on_from(tmp_path: Path) -> None:
     first, second = (run(*arguments, *checkpoint, text=text) for _ in range(2))
     assert [json.loads(line)["went_on_at"] for line in first.stdout.splitlines()] == [None, None]
     assert {json.loads(line)["went_on_at"] for line in second.stdout.splitlines()} == {1500}
-    assert "Going on from" not in first.stderr
+    assert "Continuing from" not in first.stderr
     assert "1,500 items." in second.stderr
 
 

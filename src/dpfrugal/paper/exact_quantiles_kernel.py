@@ -1,4 +1,4 @@
-"""The compiled part of ``exact``: one reading of a chunk for one quantile."""
+"""The compiled part of ``exact_quantiles``: one pass over a chunk for one quantile."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from dpfrugal.kernels.compiler import cached
 
 @cached
 def gather(items: Any, low: Any, high: Any, kept: Any) -> Any:
-    """Copy the items in [low, high] to ``kept``, which has room for one more; count them, and those below."""
+    """Copy the items in [low, high] to ``kept``, which has room for one more; count them and the items below."""
     below, count = 0, 0
     for i in range(items.shape[0]):
         item = items[i]

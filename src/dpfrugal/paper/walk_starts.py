@@ -1,7 +1,7 @@
-"""Where the walk starts: at the first item, as the authors' program does, or at a public constant.
+"""The experiment on the start of the walk: the first item, as in the authors' program, or a public constant.
 
 Two neighbours are walked with the same coins: a stream, and the same one with its first item replaced. From a public
-start they end at most 2 grid steps apart, which is what the noise is made for; from the first item they do not.
+start they end at most 2 grid steps apart, which the noise is calibrated for; from the first item they do not.
 """
 
 from typing import Final
@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from dpfrugal.estimators.walk.frugal import Frugal1U
-from dpfrugal.paper.clock import ESTIMATORS, Clock
-from dpfrugal.paper.conventions import GRID
+from dpfrugal.paper.cpu_time import ESTIMATORS, Clock
 from dpfrugal.paper.datasets import DATASETS
+from dpfrugal.paper.noise_conventions import GRID
 from dpfrugal.paper.results import ResultsFile
 from dpfrugal.paper.settings import DECIMALS, NORMAL, START, STARTS, Scale
 from dpfrugal.paper.task import Task

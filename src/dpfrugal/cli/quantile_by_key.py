@@ -12,6 +12,7 @@ import typer
 
 from dpfrugal.cli import options as o
 from dpfrugal.errors import ParameterError, TableError
+from dpfrugal.parameters import integer
 
 if TYPE_CHECKING:
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
@@ -47,17 +48,17 @@ def quantile_by(
     **options: Any,
 ) -> None:
     """Read a file, release, write the table."""
-    from dpfrugal.cli.terminal import charged, explain_ledger, noise_progress, progress
+    from dpfrugal.cli.notes import charged, explain_ledger
+    from dpfrugal.cli.progress import noise_progress, progress
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
-    from dpfrugal.inputs.columns import read_ahead, regrouped
+    from dpfrugal.inputs.batches import read_ahead, regrouped
     from dpfrugal.inputs.files import BATCH_ROWS, open_column
     from dpfrugal.inputs.key_files import read_keys
 
     form = _form(output, to, as_json=as_json)
     if file == "-":
         raise ParameterError("--by is for files; for lines of key and value on standard input see dpfrugal watch --by.")
-    if rounds < 1:
-        raise ParameterError(f"--rounds must be at least 1; {rounds} is not.")
+    integer("--rounds", rounds, 1)
     table = open_column(Path(file), column, file_format, (by,) if person is None else (by, person))
     if rounds > 1 and table.unit != "rows":
         raise ParameterError("--rounds is for Parquet and Arrow files, which say how many rows they have.")
@@ -181,7 +182,7 @@ def explain(estimator: "KeyedDPFrugal1U", release: Any, start: float, decimals: 
     """What the numbers mean. From public values only, save the rows set aside, which are for the operator."""
     import pyarrow.compute as pc
 
-    from dpfrugal.cli.terminal import counted, notes
+    from dpfrugal.cli.notes import counted, notes
 
     claim = {name.decode(): text.decode() for name, text in release.schema.metadata.items()}
     keys = len(estimator.keys)
@@ -202,7 +203,7 @@ def explain(estimator: "KeyedDPFrugal1U", release: Any, start: float, decimals: 
         if steps > estimator.items / keys / 10:
             notes.print(
                 f"[yellow]note:[/] half of the values are more than {steps:,.0f} steps of {step:g} from the start, "
-                f"with {estimator.items / keys:,.0f} items per key: they may not have arrived. Use a nearer --start, "
+                f"with {estimator.items / keys:,.0f} items per key: they may not have converged. Use a nearer --start, "
                 "fewer --decimals or more --rounds."
             )
     else:

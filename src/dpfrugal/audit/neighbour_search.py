@@ -1,10 +1,10 @@
-"""The search for worst-case neighbours: streams that differ by one replaced item and whose outputs lie far apart.
+"""The search for worst-case neighbours: streams that differ in one item and whose outputs lie far apart.
 
-Under a promise so weak that it needs no noise, an output shows what the noise would hide, and with fixed coins it is
-the same in every run: so pairs can be compared by one run of each stream. All neighbouring streams of a few items are
-compared, released after all of them, or after each of several parts. Then every kind of replacement is followed by
-more items, one by one, each the one that drives the two outputs farthest apart: that finds what a misplaced coin
-does, which needs a stream written for the coins.
+Under a guarantee so weak that the noise vanishes, an output shows what the noise would hide, and with fixed coins it is
+the same in every run; so one run of each stream suffices to compare a pair. All neighbouring streams of a few items are
+compared, with one release at the end or one after each of several parts. Then every kind of replacement is followed by
+more items, one at a time, each chosen to drive the two outputs farthest apart. This finds misplaced coins, which show
+only on streams that fit the coins.
 """
 
 import itertools
@@ -21,7 +21,7 @@ Items = tuple[Any, ...]
 Periods = tuple[Items, ...]  # the items before each release
 Numbers = Sequence[Sequence[float]]  # what is seen of each release; as many numbers each time
 
-MOST_STREAMS = 700  # that are compared with all their neighbours
+MOST_STREAMS = 700  # compared with all their neighbours
 LONGEST = 24
 PATIENCE = 8  # items that may be added without any effect
 FAR = 1e4  # farther apart than this is far enough
@@ -41,7 +41,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Pair:
-    """Neighbouring streams of a case, and how far apart their outputs are without noise."""
+    """Neighbouring streams of a case, and the distance of their outputs without noise."""
 
     case: Case
     first: Periods
@@ -67,7 +67,7 @@ def patterns(length: int) -> Iterator[tuple[int, ...]]:
 
 
 def pairs(case: Case) -> Iterator[Pair]:
-    """The best pair of every pattern of releases, and what every kind of replacement grows into."""
+    """The best pair of every pattern of releases, and the extended pair of every kind of replacement."""
     length = max(n for n in (1, 2, 3) if n == 1 or len(case.items) ** n <= MOST_STREAMS)
     for pattern in patterns(length):
         yield best_of_all(case, pattern)
@@ -76,7 +76,7 @@ def pairs(case: Case) -> Iterator[Pair]:
 
 
 def best_of_all(case: Case, pattern: tuple[int, ...]) -> Pair:
-    """The neighbours whose outputs are farthest apart, of all streams of that many items."""
+    """The neighbours whose outputs are farthest apart, among all streams of that many items."""
     ends = list(itertools.accumulate(pattern))
 
     def periods(stream: Items) -> Periods:
@@ -97,7 +97,7 @@ def best_of_all(case: Case, pattern: tuple[int, ...]) -> Pair:
 
 
 def grown(pair: Pair) -> Pair:
-    """The pair with more items in its last period, the same on both sides, chosen one by one while that helps."""
+    """The pair with more items in its last period, the same in both streams, added while the distance grows."""
     best, last, in_vain = pair, pair, 0
     while sum(map(len, last.first)) < pair.case.longest and best.distance < FAR and in_vain < PATIENCE:
         last = max((extended(last, item) for item in pair.case.items), key=lambda longer: longer.distance)
@@ -113,5 +113,5 @@ def extended(pair: Pair, item: Any) -> Pair:
 
 
 def distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """The sum of what the numbers differ by; a single one counts up to ``FAR``."""
+    """The sum of the absolute differences, each at most ``FAR``."""
     return float(np.minimum(np.abs(one - other), FAR).sum())

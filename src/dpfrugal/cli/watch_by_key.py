@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
-    from dpfrugal.cli.arrivals import Period
-    from dpfrugal.cli.restart import Restart
+    from dpfrugal.cli.stdin_periods import Period
+    from dpfrugal.cli.watch_checkpoint import WatchCheckpoint
     from dpfrugal.privacy.guarantees import Guarantee
 
 
 def watch_by(
     period: "Period",
-    restart: "Restart",
+    checkpoint: "WatchCheckpoint",
     quantiles: list[float],
     guarantee: "Guarantee",
     *,
@@ -45,9 +45,9 @@ def watch_by(
     def lines(release: Any) -> list[str]:
         return _lines(release, estimator.items, len(quantiles), options["decimals"], as_json=as_json)
 
-    estimator = restart.estimator(make, dataset)
+    estimator = checkpoint.estimator(make, dataset)
     parser = KeyedLineParser(omit_bad=options["nan_policy"] == "omit")
-    follow(period, restart, parser, estimator, take, lines, estimator.release)
+    follow(period, checkpoint, parser, estimator, take, lines, estimator.release)
 
 
 def _lines(release: Any, items: int, quantiles: int, decimals: int, *, as_json: bool) -> list[str]:

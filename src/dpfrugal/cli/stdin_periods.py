@@ -1,4 +1,4 @@
-"""What arrives on standard input, cut at public times: by the number of items, or by the clock."""
+"""Standard input cut into periods: at public times, by the number of items or by the clock."""
 
 import os
 import queue
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 BLOCK_BYTES = 1 << 16
-# How long Ctrl-C may go unnoticed: the interpreter sees it only between two waits.
+# Seconds that Ctrl-C may go unnoticed: the interpreter handles it only between two waits.
 LONGEST_WAIT = 0.2
 
 
 @dataclass(frozen=True)
 class Period:
-    """Public times of release: after so many items, or after so many seconds."""
+    """The length of a period: a number of items, or a number of seconds."""
 
     items: int | None = None
     seconds: float | None = None
@@ -36,15 +36,15 @@ class Period:
         if match and match[2] and (seconds := float(match[2]) * SECONDS[match[3]]):
             return cls(seconds=seconds)
         raise ParameterError(
-            f"--every must be a number of items, as 100000, or a time, as 10s, 5m or 1h; {text!r} is neither."
+            f"--every must be a number of items, such as 100000, or a time, such as 10s, 5m or 1h; {text!r} is neither."
         )
 
 
-class Arrivals:
-    """The numbers of a stream, cut at public times: by their count, or by the clock at their arrival.
+class StdinPeriods:
+    """The items of standard input, cut at public times: by their count, or by the clock at their arrival.
 
-    A thread reads and notes the time, so that a period can end while the stream is silent, and so that where it
-    ends does not depend on how long earlier items took to process.
+    A thread reads and records the time of arrival. So a period can end while the stream is silent, and where it ends
+    does not depend on how long earlier items took to process.
     """
 
     def __init__(self, descriptor: int, parser: "LineParser") -> None:
@@ -58,12 +58,12 @@ class Arrivals:
         while block:
             try:
                 block = os.read(descriptor, BLOCK_BYTES)
-            except OSError:  # the stream was closed under us: it has ended
+            except OSError:  # a stream that someone else closed has ended
                 block = b""
             self._blocks.put((time.monotonic(), block))
 
     def _next(self, deadline: float | None) -> tuple[float, bytes] | None:
-        """The next block and its time of arrival, or None where the deadline passes before one arrives."""
+        """The next block and its time of arrival, or None if the deadline passes first."""
         while True:
             try:
                 return self._blocks.get(timeout=LONGEST_WAIT)
@@ -72,9 +72,9 @@ class Arrivals:
                     return None
 
     def until_periods(self, period: Period, waiting: int = 0) -> Iterator[list[Any]]:
-        """Lists of numbers, or of keys with their numbers, in order; an empty list ends a period.
+        """Lists of items in order; an empty list ends a period.
 
-        Of the first period, some items are ``waiting`` already.
+        ``waiting`` items of the first period arrived earlier: a checkpoint holds them.
         """
         left = max(0, (period.items or 0) - waiting)
         deadline = None if period.seconds is None else time.monotonic() + period.seconds

@@ -1,4 +1,4 @@
-"""The opening of the report: what was run, when, on what, and where the time went; the paper's tables."""
+"""The first sections of the report: what was run, when, on which machine, how long; and the paper's tables."""
 
 import math
 from datetime import datetime
@@ -7,11 +7,11 @@ from typing import Final
 
 from dpfrugal.paper import settings
 from dpfrugal.paper.claims import LEVEL
-from dpfrugal.paper.clock import PARTS
-from dpfrugal.paper.conventions import AS_PUBLISHED, ON_GRID, OWN_COUNTS
+from dpfrugal.paper.cpu_time import PARTS
 from dpfrugal.paper.datasets import DATASETS, GENERATOR
 from dpfrugal.paper.document import Section, Table
 from dpfrugal.paper.figures import short_count
+from dpfrugal.paper.noise_conventions import AS_PUBLISHED, ON_GRID, OWN_COUNTS
 from dpfrugal.paper.results import Row
 from dpfrugal.paper.runner import costs_of, runs_in
 from dpfrugal.paper.settings import DISTRIBUTIONS, NORMAL, PAPER_ITEMS, Scale
@@ -55,7 +55,7 @@ def preface(folder: Path, scale: Scale, complete: dict[str, list[Row]]) -> list[
 
 
 def in_short(complete: dict[str, list[Row]]) -> list[str]:
-    """The one comparison that matters most, if Figure 4 is there."""
+    """The most important comparison, if Figure 4 is complete."""
     points = {
         (p.setting.algorithm, p.convention): p.mean
         for p in points_of(complete.get(DISTRIBUTIONS, []))
@@ -72,7 +72,7 @@ def in_short(complete: dict[str, list[Row]]) -> list[str]:
 
 
 def run_sentences(folder: Path) -> list[str]:
-    """When, where, how long: one sentence per run that added rows."""
+    """One sentence per run that added rows: its time, its machine and its duration."""
     sentences = []
     for run in runs_in(folder):
         begun = datetime.fromisoformat(run["begun"])
@@ -84,7 +84,7 @@ def run_sentences(folder: Path) -> list[str]:
 
 
 def split(folder: Path) -> tuple[int, dict[str, float]]:
-    """The items that were generated, and the processor seconds by what they were spent on."""
+    """The number of items generated, and the processor seconds by kind of work."""
     costs = [row for figure in settings.FIGURES for row in costs_of(folder, figure)]
     return sum(int(row["items"]) for row in costs), {
         part: math.fsum(float(row[f"{part}_seconds"]) for row in costs) for part in PARTS
@@ -92,7 +92,7 @@ def split(folder: Path) -> tuple[int, dict[str, float]]:
 
 
 def split_table(folder: Path) -> Table:
-    """Where the processor time went."""
+    """The processor time by kind of work."""
     items, seconds = split(folder)
     total = sum(seconds.values()) or 1.0
     rows = [(PART_NAMES[part], f"{spent:,.1f}", f"{spent / total:.0%}") for part, spent in seconds.items()]

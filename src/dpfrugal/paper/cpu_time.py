@@ -1,4 +1,4 @@
-"""Where the time goes: processor seconds of a thread, by what it was doing."""
+"""Processor seconds of a thread, by the kind of work: generation, exact quantiles, estimators, noise."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,15 +11,15 @@ GENERATION, EXACT, ESTIMATORS, NOISE = "generation", "exact", "estimators", "noi
 PARTS: Final = (GENERATION, EXACT, ESTIMATORS, NOISE)
 
 
-class Stopped(Exception):  # noqa: N818  (it is a wish, not an error)
+class Stopped(Exception):  # noqa: N818  (a request, not an error)
     """The run was asked to stop."""
 
 
 class Clock:
     """Seconds per part, and the items generated.
 
-    ``worked`` tells whoever shows progress that so many items, or as much work as so many, are done; ``stopping`` says
-    whether the run is to end.
+    ``worked`` is called with the number of items done, or with the equivalent of other work; ``stopping`` says whether
+    the run has to end.
     """
 
     def __init__(self, worked: Callable[[int], None], stopping: Callable[[], bool]) -> None:
@@ -50,5 +50,5 @@ class Clock:
             self.worked(chunk.size)
 
     def row(self, **key: Any) -> dict[str, Any]:
-        """What was spent, as a row of ``costs.csv``."""
+        """The seconds, as a row of ``costs.csv``."""
         return {**key, "items": self.items, **{f"{part}_seconds": self.seconds[part] for part in PARTS}}

@@ -1,4 +1,4 @@
-"""Where the noise is added: *as published*, in data units, or *on the grid*, in steps of 0.001.
+"""The two conventions for the noise: *as published*, in data units, and *on the grid*, in steps of 0.001.
 
 A replaced item moves the walk by at most 2 grid steps, which is 0.002 in data units. The authors' program divides the
 estimate by 1000 first and then adds the noise of a sensitivity of 2 data units: the same guarantee, a thousand times
