@@ -71,6 +71,15 @@ def test_of_item__keeps_an_item_up_to_the_last_of_the_grid(item: float) -> None:
         assert again == item or item != item
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.float64, np.uint8, np.bool_])
+def test_of_array__keeps_every_bit(dtype: type[np.generic]) -> None:
+    array: NDArray[Any] = np.array([0, 1, 255, 3, 7, 1], dtype=np.uint8).astype(dtype)
+    for part in (array, array[::2], array[:0]):
+        again = json_values.array_of(json.loads(json.dumps(json_values.of_array(part))), dtype)
+        assert again.dtype == dtype
+        assert again.tolist() == part.tolist()
+
+
 @dataclass
 class Inner:
     number: float

@@ -20,7 +20,7 @@ def claim(
     )
 
 
-def test_table_of__has_a_row_for_each_key_and_quantile_in_their_order() -> None:
+def test_release_table__has_a_row_for_each_key_and_quantile_in_their_order() -> None:
     values, alphas = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.full((3, 2), 0.5)
     table = release_table(pa.array(["x", "y", "z"]), (0.9, 0.1), values, alphas, {"a": "b"})
     assert table.to_pydict() == {
@@ -32,7 +32,7 @@ def test_table_of__has_a_row_for_each_key_and_quantile_in_their_order() -> None:
     assert table.schema.metadata == {b"a": b"b"}
 
 
-def test_table_of__is_empty_without_keys() -> None:
+def test_release_table__is_empty_without_keys() -> None:
     table = release_table(pa.nulls(0), (0.5,), np.empty((0, 1)), np.empty((0, 1)), {})
     assert (len(table), table.column_names) == (0, ["key", "quantile", "value", "alpha"])
 

@@ -130,8 +130,8 @@ def test_an_interrupted_batch_loses_and_doubles_nothing(monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(frugal, "walk_plainly", interrupted)
-        patch.setattr(frugal, "advance", interrupted)
+        for way in ("walk_plainly", "advance_by_numpy", "advance"):
+            patch.setattr(frugal, way, interrupted)
         with pytest.raises(KeyboardInterrupt):
             p.release()
     assert p.items == 500
