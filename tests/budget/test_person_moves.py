@@ -48,7 +48,7 @@ def fill(estimator: Any, items: int = 20_000) -> None:
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 @pytest.mark.parametrize("kind", ["one", "several", "keyed", "segments"])
 @pytest.mark.parametrize("persons_items", [1, 3])
-def test_the_noise_on_record_is_the_noise_that_is_asked_of_opendp(
+def test_exposure__records_the_noise_that_is_asked_of_opendp(
     kind: str, guarantee: dpf.Guarantee, persons_items: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every scale that a sampler is made for is on record, and no other; nor is a sampler used that was not made."""
@@ -79,7 +79,7 @@ def test_the_noise_on_record_is_the_noise_that_is_asked_of_opendp(
 
 @pytest.mark.parametrize("guarantee", GUARANTEES[:3])
 @pytest.mark.parametrize("items", [1, 2, 3])
-def test_all_moves_together_come_to_the_sensitivity(guarantee: dpf.Guarantee, items: int) -> None:
+def test_exposure__has_moves_that_together_come_to_the_sensitivity(guarantee: dpf.Guarantee, items: int) -> None:
     """What the largest moves of a budget come to, in ε or ρ, is what the noise was calibrated for."""
     machine = SegmentPlanner([0.5], guarantee, max_items_per_person=items)
     cases: list[tuple[Exposure | None, tuple[Sensitivity, ...]]] = [
@@ -99,7 +99,7 @@ def test_all_moves_together_come_to_the_sensitivity(guarantee: dpf.Guarantee, it
         assert exposure.size == pytest.approx(max(costs), rel=1e-12)
 
 
-def test_nothing_is_recorded_where_it_could_not_be_worked_out() -> None:
+def test_exposure__is_not_recorded_where_it_could_not_be_worked_out() -> None:
     guarantee = dpf.ZCDP(rho=0.1)
     assert walk_exposure(guarantee, 1, MOST_BUDGET) is not None
     assert walk_exposure(guarantee, 1, 10**9) is None
@@ -109,7 +109,7 @@ def test_nothing_is_recorded_where_it_could_not_be_worked_out() -> None:
     assert SegmentPlanner([0.5], guarantee, max_items_per_person=10**6).exposure is None
 
 
-def test_discovered_keys_and_spends_by_hand_go_by_their_guarantee(tmp_path: Path) -> None:
+def test_exposure__is_not_recorded_for_discovered_keys_and_spends_by_hand(tmp_path: Path) -> None:
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ApproxDP(epsilon=9.0, delta=1e-4))
     cost = dpf.ApproxDP(epsilon=1.0, delta=1e-6)
     keyed = dpf.KeyedDPFrugal1U(0.5, dpf.PureDP(epsilon=1.0), discover_keys=cost, ledger=ledger, dataset="d")
@@ -138,13 +138,13 @@ def test_discovered_keys_and_spends_by_hand_go_by_their_guarantee(tmp_path: Path
         {"moves": (Move(1, 1.0, 1, 1), Move(3, 1.0, 1, 1))},
     ],
 )
-def test_what_could_not_be_an_exposure_is_none(change: dict[str, Any]) -> None:
+def test_exposure__refuses_what_could_not_be_one(change: dict[str, Any]) -> None:
     sound = Exposure("gaussian", 2, (Move(1, 1.0, 1, 1), Move(2, 1.0, 2, 1)))
     with pytest.raises(ValueError, match="exposure"):
         replace(sound, **change)
 
 
-def test_a_record_of_more_noise_than_was_promised_is_refused() -> None:
+def test_exposure__refuses_a_record_of_more_noise_than_was_promised() -> None:
     guarantee = dpf.ZCDP(rho=0.1)
     sound = walk_exposure(guarantee, 1, 1)
     assert sound is not None
@@ -161,7 +161,7 @@ def test_a_record_of_more_noise_than_was_promised_is_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", ["one", "several", "keyed", "segments"])
-def test_records_are_read_back_exactly(kind: str) -> None:
+def test_exposure__is_read_back_exactly(kind: str) -> None:
     guarantee = dpf.ZCDP(rho=0.3)
     exposure = {
         "one": walk_exposure(guarantee, 1, 1),
@@ -185,7 +185,7 @@ def test_records_are_read_back_exactly(kind: str) -> None:
             exposure_of(bad)
 
 
-def test_rows_that_say_more_noise_are_damaged_even_under_a_right_seal(tmp_path: Path) -> None:
+def test_exposure__of_more_noise_is_damage_even_under_a_right_seal(tmp_path: Path) -> None:
     """Whoever can seal a row could as well write another guarantee; but no slip makes a total smaller unseen."""
     path = tmp_path / "budget.db"
     ledger = dpf.Ledger(path, total=dpf.ApproxDP(epsilon=9.0, delta=1e-6))
@@ -205,7 +205,7 @@ def test_rows_that_say_more_noise_are_damaged_even_under_a_right_seal(tmp_path: 
 
 
 @pytest.mark.parametrize("kind", ["one", "segments"])
-def test_a_checkpoint_carries_the_record(kind: str, tmp_path: Path) -> None:
+def test_exposure__is_carried_by_a_checkpoint(kind: str, tmp_path: Path) -> None:
     """Saved before its first noise, it spends after it was restored: with the noise that it has."""
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ApproxDP(epsilon=9.0, delta=1e-6))
     first = made(kind, dpf.ZCDP(rho=0.1), ledger=ledger, dataset="d")
@@ -217,7 +217,7 @@ def test_a_checkpoint_carries_the_record(kind: str, tmp_path: Path) -> None:
     assert spend.exposure is not None
 
 
-def test_a_ledger_says_what_dp_accounting_says_of_the_noise(tmp_path: Path) -> None:
+def test_exposure__makes_a_ledger_say_what_dp_accounting_says_of_the_noise(tmp_path: Path) -> None:
     """Ten medians at ρ = 0.1: 7.285, not the 7.766 of their ρ."""
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ApproxDP(epsilon=7.29, delta=1e-6))
     for _ in range(10):
@@ -231,7 +231,7 @@ def test_a_ledger_says_what_dp_accounting_says_of_the_noise(tmp_path: Path) -> N
         dpf.DPFrugal1U(0.5, dpf.ZCDP(rho=0.1), ledger=ledger, dataset="d")
 
 
-def test_choosing_by_looking_and_other_totals_go_by_sums_as_ever(tmp_path: Path) -> None:
+def test_exposure__changes_nothing_where_spends_are_chosen_by_looking_or_totals_are_sums(tmp_path: Path) -> None:
     totals: list[tuple[dpf.Guarantee, dpf.Guarantee, bool]] = [
         (dpf.ApproxDP(epsilon=2.0, delta=1e-5), dpf.ApproxDP(epsilon=1.0, delta=1e-6), True),
         (dpf.ZCDP(rho=0.3), dpf.ZCDP(rho=0.1), False),

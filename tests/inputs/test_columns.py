@@ -1,5 +1,6 @@
-"""Columns: which one is read, and how a file that cannot give one is refused."""
+"""Columns: which one is read, and how others are refused."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,3 +46,11 @@ def test_chosen__says_which_columns_there_are(names: list[str], column: str | No
     with pytest.raises(TableError) as refusal:
         chosen(FILE, names, column)
     assert str(refusal.value).endswith(sentence)
+
+
+def batches_of(sizes: list[int]) -> Iterator[tuple[Any, int]]:
+    """Batches of consecutive numbers, each with its size as its progress."""
+    first = 0
+    for size in sizes:
+        yield pa.RecordBatch.from_pydict({"x": pa.array(range(first, first + size), pa.int64())}), size
+        first += size

@@ -14,18 +14,18 @@ from dpfrugal.keys.discovery import KeyDiscovery, chance_to_pass, in_order_of_ke
 from tests.support.naive import passes
 
 
-def test_the_tail_is_that_of_the_definition() -> None:
+def test_chance_to_pass__is_the_tail_of_the_definition() -> None:
     for scale, threshold, count in [(2.0, 28, 1), (0.3, 3, 2), (40.0, 200, 1), (1e-3, 2, 1)]:
         assert chance_to_pass(count, threshold, scale) == pytest.approx(passes(count, threshold, scale), rel=1e-9)
 
 
-def test_worked_number() -> None:
+def test_threshold_for__has_the_worked_number_of_the_docstring() -> None:
     cost = ApproxDP(epsilon=1.0, delta=1e-6)
     assert threshold_for(cost, 1) == 28
     assert 1 - passes(50, 28, 2.0) < 1e-5
 
 
-def test_what_passes_does_so_as_often_as_the_law_says() -> None:
+def test_key_discovery__lets_keys_pass_as_often_as_the_law_says() -> None:
     """Two-sided, 6.5 standard deviations per count: a false alarm in 10^10 runs; the law of half the scale fails."""
     cost = ApproxDP(epsilon=1.0, delta=0.01)
     keys, alarm = 20_000, 6.5
@@ -45,7 +45,7 @@ def test_what_passes_does_so_as_often_as_the_law_says() -> None:
     assert 6 * NormalDist().cdf(-alarm) < 1e-9
 
 
-def test_counts_start_again_and_public_keys_stay() -> None:
+def test_key_discovery__counts_from_nothing_again_and_keeps_public_keys() -> None:
     discovery = KeyDiscovery(ApproxDP(epsilon=50.0, delta=1e-30))
     often, seldom = np.full(1000, 3000, dtype=np.int32), np.zeros(1, dtype=np.int32)
     for _ in range(1000):
@@ -64,13 +64,13 @@ def test_counts_start_again_and_public_keys_stay() -> None:
     assert discovery.public.tolist() == [3000]
 
 
-def test_codes_are_put_in_the_order_of_their_keys() -> None:
+def test_in_order_of_keys__puts_codes_in_the_order_of_their_keys() -> None:
     for keys in (pa.array(["b", "c", "a"]), pa.array([2, 3, 1]), pa.array([["b"], ["c"], ["a"]])):
         assert in_order_of_keys(keys, np.array([0, 1, 2])).tolist() == [2, 0, 1]
         assert in_order_of_keys(keys, np.array([1, 0])).tolist() == [0, 1]
 
 
-def test_bad_parameters() -> None:
+def test_key_discovery__names_bad_parameters() -> None:
     for wrong in (PureDP(epsilon=1.0), ZCDP(rho=1.0), 1.0, None):
         with pytest.raises(ParameterTypeError, match="discover_keys must be an ApproxDP"):
             KeyDiscovery(wrong)  # type: ignore[arg-type]
@@ -79,7 +79,7 @@ def test_bad_parameters() -> None:
 
 
 @pytest.mark.parametrize("odd", [[2**63], [2**64], ["x"], [("a", 1)], [1.5]])
-def test_one_row_does_not_change_the_type_that_is_shown(odd: list[Any]) -> None:
+def test_key_discovery__shows_the_same_type_whatever_one_row_holds(odd: list[Any]) -> None:
     """Keys whose type would have to be guessed from all of them are refused, and nothing is changed."""
     k = dpf.KeyedDPFrugal1U(0.5, dpf.PureDP(epsilon=1.0), discover_keys=dpf.ApproxDP(epsilon=1.0, delta=1e-6))
     with pytest.raises(dpf.ItemTypeError):
@@ -89,7 +89,7 @@ def test_one_row_does_not_change_the_type_that_is_shown(odd: list[Any]) -> None:
     assert k.release()["key"].type == pa.int64()
 
 
-def test_without_public_keys_no_type_is_shown() -> None:
+def test_key_discovery__shows_no_type_without_public_keys() -> None:
     for keys in ([None] * 5, [None] * 4 + ["x"]):
         k = dpf.KeyedDPFrugal1U(
             0.5, dpf.PureDP(epsilon=1.0), discover_keys=dpf.ApproxDP(epsilon=1.0, delta=1e-9), null_keys="drop"
@@ -98,7 +98,7 @@ def test_without_public_keys_no_type_is_shown() -> None:
         assert k.release().schema.field("key").type == pa.null()  # "x" is found once in 10^9 times
 
 
-def test_keys_are_public_before_anybody_is_told_how_many() -> None:
+def test_key_discovery__makes_keys_public_before_anybody_is_told_how_many() -> None:
     """A report of progress that raises must not lead to a second draw of noise for the same counts."""
     k = dpf.KeyedDPFrugal1U(0.5, dpf.PureDP(epsilon=1.0), discover_keys=dpf.ApproxDP(epsilon=1.0, delta=1e-6))
     k.update_many(["a"] * 1000, [1.0] * 1000)

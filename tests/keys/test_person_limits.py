@@ -19,7 +19,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 5)), max_size=60)
 
 @settings(max_examples=80)
 @given(ROWS, st.integers(1, 6), st.none() | st.integers(1, 6), st.integers(1, 4))
-def test_nobody_has_more_than_the_bounds_and_nothing_is_wasted(
+def test_person_limits__let_nobody_have_more_than_the_bounds_and_waste_nothing(
     rows: list[tuple[int, int]], most_items: int, most_keys: int | None, batches: int
 ) -> None:
     people = PersonLimits(most_items, most_keys)
@@ -49,7 +49,7 @@ def test_nobody_has_more_than_the_bounds_and_nothing_is_wasted(
 
 @settings(max_examples=40)
 @given(ROWS, ROWS, st.integers(1, 3), st.none() | st.integers(1, 3))
-def test_a_refused_batch_leaves_no_trace(
+def test_person_limits__keep_no_trace_of_a_refused_batch(
     before: list[tuple[int, int]], refused: list[tuple[int, int]], most_items: int, most_keys: int | None
 ) -> None:
     people = PersonLimits(most_items, most_keys)
@@ -68,7 +68,7 @@ def test_a_refused_batch_leaves_no_trace(
     people.undo()  # there is nothing left to undo
 
 
-def test_chance_decides_within_a_batch() -> None:
+def test_person_limits__let_chance_decide_within_a_batch() -> None:
     """Each of 10 rows of 20,000 people has the same chance; 7 standard deviations: below 1e-10 for all ten."""
     persons, rows = 20_000, 10
     people = PersonLimits(1)
@@ -82,7 +82,7 @@ def test_chance_decides_within_a_batch() -> None:
     assert (np.abs(first_come - persons / rows) > spread).all()
 
 
-def test_other_peoples_rows_do_not_matter() -> None:
+def test_person_limits__do_not_depend_on_other_peoples_rows() -> None:
     """With room for all of a person's rows, all are taken, whatever others send."""
     people = PersonLimits(3)
     ids = ["ann"] * 3 + ["bob"] * 50
@@ -92,12 +92,12 @@ def test_other_peoples_rows_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("shape", [list, np.array, pd.Series, pl.Series, pa.array])
-def test_ids_in_any_shape(shape: Any) -> None:
+def test_person_limits__take_ids_in_any_shape(shape: Any) -> None:
     people = PersonLimits(1)
     assert (people.taken(shape(["a", "b", "a"]), np.zeros(3, dtype=np.int32)) >= 0).sum() == 2
 
 
-def test_refusals() -> None:
+def test_person_limits__refuse_in_sentences() -> None:
     people = PersonLimits(1)
     codes = np.zeros(2, dtype=np.int32)
     with pytest.raises(ItemError, match="person has null ids"):

@@ -34,7 +34,9 @@ def four_digits(found: float, expected: float) -> bool:
     ("guarantee", "one_sided", "two_sided"),
     [(dpf.PureDP(epsilon=1), 6.4378, 6.4378), (CLASSIC, 9.1867, 10.7770), (dpf.ZCDP(rho=1), 2.4758, 2.9044)],
 )
-def test_alpha_of_the_paper_and_the_two_sided_truth(guarantee: Guarantee, one_sided: float, two_sided: float) -> None:
+def test_alpha__is_two_sided_and_paper_alpha_is_the_papers(
+    guarantee: Guarantee, one_sided: float, two_sided: float
+) -> None:
     """Notes, item 4: β = 0.04, ε = 1, δ = 0.04, ρ = 1."""
     assert four_digits(guarantee.paper_alpha(0.04), one_sided)
     assert four_digits(guarantee.alpha(0.04), two_sided)
@@ -44,7 +46,9 @@ def test_alpha_of_the_paper_and_the_two_sided_truth(guarantee: Guarantee, one_si
     ("epsilon", "delta", "classic", "exact"),
     [(1, 0.04, 5.2475, 2.8220), (0.1, 1e-6, 105.976, 72.609), (1, 1e-6, 10.598, 8.449), (2, 1e-6, 5.299, 4.461)],
 )
-def test_sigma_classic_and_exact(epsilon: float, delta: float, classic: float, exact: float) -> None:
+def test_approx_dp__has_the_classic_and_the_exact_sigma(
+    epsilon: float, delta: float, classic: float, exact: float
+) -> None:
     """Notes, item 5. The discrete Gaussian needs up to 0.04% more than the continuous one on these."""
     guarantee = dpf.ApproxDP(epsilon=epsilon, delta=delta)
     places = 4 if delta == 0.04 else 3
@@ -53,14 +57,14 @@ def test_sigma_classic_and_exact(epsilon: float, delta: float, classic: float, e
     assert exact * 0.9999 <= guarantee.noise_scale(2) <= exact * 1.0005
 
 
-def test_conversions_of_zcdp() -> None:
+def test_zcdp__converts_to_approx_dp() -> None:
     assert round(dpf.ZCDP(rho=1).to_approx(1e-6).epsilon, 3) == 7.766
     assert round(dpf.ZCDP(rho=1).paper_to_approx(1e-6).epsilon, 3) == 8.434
 
 
 @settings(max_examples=60)
 @given(epsilon=st.floats(0.4, 30), delta=st.floats(1e-10, 0.3), items=st.integers(1, 3))
-def test_the_exact_delta_is_at_most_the_promised_one(epsilon: float, delta: float, items: int) -> None:
+def test_approx_dp__has_an_exact_delta_of_at_most_the_promised_one(epsilon: float, delta: float, items: int) -> None:
     sigma = dpf.ApproxDP(epsilon=epsilon, delta=delta).noise_scale(2 * items)
     for shift in range(1, 2 * items + 1):  # smaller shifts need no more (Theorem 6)
         assert oracle_delta(sigma, shift, epsilon) <= delta
@@ -68,7 +72,7 @@ def test_the_exact_delta_is_at_most_the_promised_one(epsilon: float, delta: floa
 
 @pytest.mark.parametrize("epsilon", [1e-8, 1e-5, 1e-3, 40.0, 500.0])
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1])
-def test_every_epsilon_can_be_calibrated(epsilon: float, delta: float) -> None:
+def test_approx_dp__can_be_calibrated_for_every_epsilon(epsilon: float, delta: float) -> None:
     guarantee = dpf.ApproxDP(epsilon=epsilon, delta=delta)
     sigma = guarantee.noise_scale(2)
     assert sigma > 0
@@ -76,14 +80,14 @@ def test_every_epsilon_can_be_calibrated(epsilon: float, delta: float) -> None:
     assert not guarantee.covers(4 / (2 * (sigma * 0.2) ** 2), 2)
 
 
-def test_calibration_is_tight() -> None:
+def test_approx_dp__is_calibrated_tightly() -> None:
     """A part in ten thousand less noise breaks the promise, unless the continuous answer was already enough."""
     guarantee = dpf.ApproxDP(epsilon=1, delta=1e-6)
     assert discrete_gaussian.delta(guarantee.noise_scale(2) * 0.9999, 2, 1.0) > 1e-6
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(10, 1e-6), (20, 1e-6), (50, 1e-3)])
-def test_classic_is_refused_where_it_does_not_hold(epsilon: float, delta: float) -> None:
+def test_approx_dp__refuses_the_classic_calibration_where_it_does_not_hold(epsilon: float, delta: float) -> None:
     sigma = 2 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
     assert oracle_delta(sigma, 2, epsilon) > delta
     with pytest.raises(ParameterError, match='"analytic"'):
@@ -91,13 +95,13 @@ def test_classic_is_refused_where_it_does_not_hold(epsilon: float, delta: float)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (1, 0.04), (2, 1e-6)])
-def test_classic_is_accepted_where_it_holds(epsilon: float, delta: float) -> None:
+def test_approx_dp__accepts_the_classic_calibration_where_it_holds(epsilon: float, delta: float) -> None:
     sigma = dpf.ApproxDP(epsilon=epsilon, delta=delta, calibration="classic").noise_scale(2)
     assert oracle_delta(sigma, 2, epsilon) <= delta
 
 
 @given(rho=st.floats(1e-6, 100), delta=st.floats(1e-15, 0.5))
-def test_the_tight_conversion_is_sound_and_never_looser(rho: float, delta: float) -> None:
+def test_zcdp__converts_soundly_and_never_more_loosely_than_the_paper(rho: float, delta: float) -> None:
     """Against the formula of arXiv:2004.00010v5, Section 2.3, minimised over the orders at 40 digits."""
     found = dpf.ZCDP(rho=rho).to_approx(delta).epsilon
     assert found <= dpf.ZCDP(rho=rho).paper_to_approx(delta).epsilon * (1 + 1e-9)
@@ -115,13 +119,13 @@ def test_the_tight_conversion_is_sound_and_never_looser(rho: float, delta: float
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.01, 1e-9), (8.0, 0.01)])
-def test_rho_for_inverts_the_conversion(epsilon: float, delta: float) -> None:
+def test_rho_for__inverts_the_conversion(epsilon: float, delta: float) -> None:
     assert dpf.ZCDP(rho=rho_for(epsilon, delta)).to_approx(delta).epsilon == pytest.approx(epsilon, rel=1e-9)
 
 
 @pytest.mark.parametrize("beta", [0.3, 0.05, 0.04, 1e-6])
 @pytest.mark.parametrize("guarantee", [dpf.PureDP(epsilon=1), CLASSIC, dpf.ZCDP(rho=1), dpf.ZCDP(rho=8)], ids=repr)
-def test_exact_alpha_is_the_smallest_that_holds_of_discrete_noise(guarantee: Guarantee, beta: float) -> None:
+def test_exact_alpha__is_the_smallest_that_holds_of_discrete_noise(guarantee: Guarantee, beta: float) -> None:
     k, scale = round(guarantee.alpha(beta, exact=True)), guarantee.noise_scale(2)
     if guarantee.noise == "laplace":
         mass = discrete_laplace(scale)
@@ -138,12 +142,12 @@ def test_exact_alpha_is_the_smallest_that_holds_of_discrete_noise(guarantee: Gua
 
 
 @pytest.mark.parametrize("rho", [1e-7, 1e-20, 1e-300])
-def test_exact_alpha_of_enormous_noise_is_found_at_once(rho: float) -> None:
+def test_exact_alpha__of_enormous_noise_is_found_at_once(rho: float) -> None:
     guarantee = dpf.ZCDP(rho=rho)
     assert guarantee.alpha(0.05) <= guarantee.alpha(0.05, exact=True) <= guarantee.alpha(0.05) * (1 + 1e-3)
 
 
-def test_several_numbers_share_the_budget() -> None:
+def test_noise_scale__is_shared_by_several_numbers() -> None:
     three = Sensitivity(l1=6, l2_squared=12)
     assert dpf.PureDP(epsilon=1).noise_scale(three) == 6.0
     assert dpf.ZCDP(rho=0.5).noise_scale(three) == pytest.approx(math.sqrt(12))
@@ -151,14 +155,16 @@ def test_several_numbers_share_the_budget() -> None:
     assert single < shared < 3 * single
 
 
-def test_an_epsilon_too_small_for_any_noise_is_refused() -> None:
+def test_noise_scale__is_refused_for_an_epsilon_too_small_for_any_noise() -> None:
     with pytest.raises(ParameterError, match="too small"):
         dpf.PureDP(epsilon=1e-320).noise_scale(2)
 
 
 @settings(max_examples=200)
 @given(epsilon=st.floats(1e-4, 30), delta=st.floats(1e-30, 0.3), quantiles=st.integers(1, 9), items=st.integers(1, 9))
-def test_what_is_calibrated_passes_its_own_check(epsilon: float, delta: float, quantiles: int, items: int) -> None:
+def test_approx_dp__passes_its_own_check_once_calibrated(
+    epsilon: float, delta: float, quantiles: int, items: int
+) -> None:
     """So nothing is refused at the release that was accepted at construction."""
     guarantee = dpf.ApproxDP(epsilon=epsilon, delta=delta)
     sensitivity = Sensitivity(2 * items * quantiles, 4 * items**2 * quantiles)
@@ -171,24 +177,24 @@ def test_what_is_calibrated_passes_its_own_check(epsilon: float, delta: float, q
     "make",
     [lambda x: dpf.PureDP(epsilon=x), lambda x: dpf.ApproxDP(epsilon=x, delta=0.1), lambda x: dpf.ZCDP(rho=x)],
 )
-def test_parameters_that_are_not_positive_are_refused(make: Any, value: float) -> None:
+def test_guarantees__refuse_parameters_that_are_not_positive(make: Any, value: float) -> None:
     with pytest.raises(ParameterError, match="must be finite and above 0"):
         make(value)
 
 
 @pytest.mark.parametrize("delta", [0, 1, -0.1, 1.5, math.nan, math.inf])
-def test_delta_outside_the_unit_interval_is_refused(delta: float) -> None:
+def test_guarantees__refuse_a_delta_outside_the_unit_interval(delta: float) -> None:
     with pytest.raises(ParameterError, match="delta"):
         dpf.ApproxDP(epsilon=1, delta=delta)
 
 
 @pytest.mark.parametrize("value", ["1", None, 1j, True, [1]])
-def test_parameters_of_other_types_are_refused(value: Any) -> None:
+def test_guarantees__refuse_parameters_of_other_types(value: Any) -> None:
     with pytest.raises(ParameterTypeError, match="epsilon must be a number"):
         dpf.PureDP(epsilon=value)
 
 
-def test_privacy_parameters_are_keyword_only_and_claims_are_frozen() -> None:
+def test_guarantees__have_keyword_only_parameters_and_are_frozen() -> None:
     with pytest.raises(TypeError):
         dpf.PureDP(1.0)  # type: ignore[call-arg]
     with pytest.raises(AttributeError):
@@ -197,7 +203,7 @@ def test_privacy_parameters_are_keyword_only_and_claims_are_frozen() -> None:
         dpf.ApproxDP(epsilon=1, delta=0.1, calibration="guess")  # type: ignore[arg-type]
 
 
-def test_a_smaller_delta_does_not_follow() -> None:
+def test_approx_dp__does_not_imply_a_smaller_delta() -> None:
     guarantee = dpf.ApproxDP(epsilon=1, delta=1e-6)
     assert guarantee.to_approx(1e-3) == dpf.ApproxDP(epsilon=1, delta=1e-3)
     with pytest.raises(ParameterError, match="delta"):
@@ -205,7 +211,7 @@ def test_a_smaller_delta_does_not_follow() -> None:
 
 
 @pytest.mark.parametrize("beta", [0, 1, -1, math.nan])
-def test_beta_outside_the_unit_interval_is_refused(beta: float) -> None:
+def test_alpha__refuses_a_beta_outside_the_unit_interval(beta: float) -> None:
     with pytest.raises(ParameterError, match="beta"):
         dpf.PureDP(epsilon=1).alpha(beta)
 
@@ -213,7 +219,7 @@ def test_beta_outside_the_unit_interval_is_refused(beta: float) -> None:
 THREE: list[Guarantee] = [dpf.PureDP(epsilon=0.7), dpf.ApproxDP(epsilon=0.7, delta=1e-6), dpf.ZCDP(rho=0.7)]
 
 
-def test_noise_deviation_and_variance() -> None:
+def test_noise_deviation__and_variance_are_those_of_the_noise() -> None:
     """By the formulas of continuous noise, and of the integer noise: 2a/(1-a)², a = e^(-1/b)."""
     pure, zcdp, histogram = dpf.PureDP(epsilon=1), dpf.ZCDP(rho=0.5), Sensitivity(l1=2, l2_squared=4)
     assert pure.noise_deviation(histogram) == pytest.approx(2 * math.sqrt(2))

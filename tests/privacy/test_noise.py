@@ -47,14 +47,14 @@ def test_noise__no_draw_serves_twice_in_whatever_thread() -> None:
 
 
 @pytest.mark.parametrize("guarantee", [dpf.PureDP(epsilon=1e-19), dpf.ZCDP(rho=1e-38)], ids=repr)
-def test_noise_that_reaches_the_end_of_the_integers_hides_the_value(guarantee: Guarantee) -> None:
+def test_add_noise__hides_the_value_at_the_end_of_the_integers(guarantee: Guarantee) -> None:
     """Added outside OpenDP, a value would show behind noise that was cut off at ±2^63."""
     outputs = [noise.add_noise([123_456], guarantee, Sensitivity.of(1))[0] for _ in range(300)]
     assert all(-(2**63) <= output <= 2**63 - 1 for output in outputs)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_process_draws_noise_of_its_own() -> None:
+def test_add_noise__draws_noise_of_its_own_in_a_forked_process() -> None:
     program = (
         "import os, dpfrugal as dpf\n"
         "from dpfrugal.privacy import noise\n"
@@ -71,7 +71,7 @@ def test_a_forked_process_draws_noise_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES, ids=repr)
-def test_noise_has_the_right_distribution_and_a_scale_ten_percent_off_fails(guarantee: Guarantee) -> None:
+def test_add_noise__has_the_right_distribution_and_a_scale_ten_percent_off_fails(guarantee: Guarantee) -> None:
     """False alarms: 1e-9 for the first leg. The second leg misses a wrong scale less than once in 10^9 runs too."""
     sample = np.array(noise.add_noise([0] * DRAWS, guarantee, Sensitivity.of(2)))
     scale = guarantee.noise_scale(2)
@@ -88,7 +88,7 @@ def test_noise_has_the_right_distribution_and_a_scale_ten_percent_off_fails(guar
     items=st.integers(1, 50),
     quantiles=st.integers(1, 10),
 )
-def test_opendps_privacy_map_reports_no_more_than_was_promised(
+def test_add_noise__has_a_privacy_map_that_reports_no_more_than_was_promised(
     kind: str, size: float, delta: float, items: int, quantiles: int
 ) -> None:
     """``measurement`` raises where the map reports more; the map's figure is also checked here in exact arithmetic."""
@@ -107,7 +107,7 @@ def test_opendps_privacy_map_reports_no_more_than_was_promised(
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES, ids=repr)
-def test_too_little_noise_is_refused(guarantee: Guarantee, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_add_noise__refuses_too_little_noise(guarantee: Guarantee, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check has teeth: one part in a thousand less noise, and no measurement is handed out.
 
     (The classic calibration is loose, so it takes more to break its promise.)
@@ -121,7 +121,7 @@ def test_too_little_noise_is_refused(guarantee: Guarantee, monkeypatch: pytest.M
     noise.measurement.cache_clear()
 
 
-def test_opendp_is_imported_at_the_first_release_only() -> None:
+def test_add_noise__imports_opendp_at_the_first_release_only() -> None:
     program = (
         "import sys, dpfrugal as dpf\n"
         "p = dpf.DPFrugal1U(0.5, dpf.ZCDP(rho=1.0)); p.update_many([1, 2, 3])\n"
@@ -131,7 +131,7 @@ def test_opendp_is_imported_at_the_first_release_only() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_noise_takes_no_seed() -> None:
+def test_add_noise__takes_no_seed() -> None:
     """Two runs of the same seeded walk differ by noise alone: 40 equal pairs have a chance below 1e-20."""
 
     def run() -> list[float]:

@@ -54,7 +54,7 @@ def tape(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(planner, "add_noise", from_tape)
 
 
-def test_items_that_wait_are_kept_to_the_last_bit(folder: Path) -> None:
+def test_save_and_load__keep_waiting_items_to_the_last_bit(folder: Path) -> None:
     estimator = dpf.PrivateQuantile(0.5, ONE, nan_policy="omit")
     waiting = [0.1, -0.0, float("inf"), float("nan"), 10**5000, -(10**400), 2**62 + 1, 5e-324]
     for item in waiting:
@@ -65,7 +65,7 @@ def test_items_that_wait_are_kept_to_the_last_bit(folder: Path) -> None:
     assert again._pending[4:] == [2**63 - 1, -(2**63), 2**62 + 1, 5e-324]
 
 
-def test_a_checkpoint_from_before_the_first_noise_spends_once(folder: Path, ledger: dpf.Ledger) -> None:
+def test_checkpoint__from_before_the_first_noise_spends_once(folder: Path, ledger: dpf.Ledger) -> None:
     original = dpf.DPFrugal1U(0.5, ONE, ledger=ledger, dataset="clicks")
     original.update_many(np.arange(100.0))
     original.save(folder / "state")
@@ -113,21 +113,25 @@ def twice_released(folder: Path, trials: int) -> tuple[int, int, int]:
     return twice, releases, refusals
 
 
-def test_whatever_is_saved_and_restored_no_item_is_released_twice(folder: Path) -> None:
+def test_checkpoint__releases_no_item_twice_whatever_is_saved_and_restored(folder: Path) -> None:
     twice, releases, refusals = twice_released(folder, 8)
     assert twice == 0
     assert releases > 10
     assert refusals > 10
 
 
-def test_a_ledger_that_does_not_look_is_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint__would_release_items_twice_with_a_ledger_that_does_not_look(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dpf.Ledger, "advance", lambda self, spend, lineage, holder: spend.generation + 1)
     monkeypatch.setattr(dpf.Ledger, "generation", lambda self, lineage: 0)
     monkeypatch.setattr("dpfrugal.budget.spending.Account.prove_fresh", lambda self, **_: None)
     assert twice_released(folder, 4)[0] > 0
 
 
-def test_the_file_is_private_whole_and_says_what_it_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint_file__is_private_and_whole_and_says_what_it_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = folder / "state"
     walk = dpf.Frugal1U(0.5)
     os.umask(os.umask(0))  # whatever the mask is
@@ -152,7 +156,7 @@ def test_the_file_is_private_whole_and_says_what_it_is(folder: Path, monkeypatch
     assert dpf.Frugal1U.load(path).items == 100
 
 
-def test_every_flipped_byte_and_every_cut_is_noticed(folder: Path) -> None:
+def test_checkpoint_file__notices_every_flipped_byte_and_every_cut(folder: Path) -> None:
     path, copy = folder / "state", folder / "copy"
     dpf.Frugal1U(0.5, coin_seed=1).save(path)
     whole = path.read_bytes()
@@ -169,7 +173,7 @@ def sealed(header: bytes, rest: bytes = b"", version: int = 2) -> bytes:
     return body + hashlib.sha256(body).digest()
 
 
-def test_files_that_are_not_this_checkpoint(folder: Path, ledger: dpf.Ledger) -> None:
+def test_checkpoint_file__refuses_files_that_are_not_this_checkpoint(folder: Path, ledger: dpf.Ledger) -> None:
     path = folder / "state"
     dpf.Frugal1U(0.5).save(path)
     with pytest.raises(dpf.CheckpointError, match="of Frugal1U, not of DPFrugal1U"):
@@ -194,7 +198,7 @@ def test_files_that_are_not_this_checkpoint(folder: Path, ledger: dpf.Ledger) ->
             dpf.Frugal1U.load(path)
 
 
-def test_a_checkpoint_is_charged_for_the_noise_that_will_be_taken(
+def test_checkpoint__is_charged_for_the_noise_that_will_be_taken(
     folder: Path, ledger: dpf.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A version that calibrates otherwise must not spend what the version before wrote down."""
@@ -207,7 +211,7 @@ def test_a_checkpoint_is_charged_for_the_noise_that_will_be_taken(
         dpf.DPFrugal1U.load(folder / "p", ledger=ledger)
 
 
-def test_a_checkpoint_that_others_may_read_is_warned_of(folder: Path) -> None:
+def test_checkpoint_file__warns_where_others_may_read_it(folder: Path) -> None:
     path = folder / "state"
     dpf.Frugal1U(0.5).save(path)
     path.chmod(0o640)
@@ -215,7 +219,9 @@ def test_a_checkpoint_that_others_may_read_is_warned_of(folder: Path) -> None:
         dpf.Frugal1U.load(path)
 
 
-def test_another_ledger_an_older_one_or_none_proves_nothing(folder: Path, ledger: dpf.Ledger) -> None:
+def test_checkpoint__is_not_proved_fresh_by_another_ledger_an_older_one_or_none(
+    folder: Path, ledger: dpf.Ledger
+) -> None:
     path, older = folder / "state", folder / "older.db"
     estimator = dpf.DPFrugal1U(0.5, ONE, ledger=ledger, dataset="clicks")
     older.write_bytes((folder / "budget.db").read_bytes())
@@ -245,7 +251,7 @@ def header_after(items: int) -> str:
 
 @settings(max_examples=80)
 @given(data=st.data())
-def test_nonsense_with_a_right_checksum_is_refused_or_works(data: st.DataObject) -> None:
+def test_checkpoint_file__with_nonsense_under_a_right_checksum_is_refused_or_works(data: st.DataObject) -> None:
     """One value of the header is replaced by another; what is accepted can go on."""
     header = json.loads(header_after(data.draw(st.sampled_from([0, 200, 3000]))))
     node, key = header, data.draw(st.sampled_from(["parameters", "state", "account", "arrays", "class"]))
@@ -265,7 +271,7 @@ def test_nonsense_with_a_right_checksum_is_refused_or_works(data: st.DataObject)
         raw_contents(again)
 
 
-def test_arrays_come_back_as_they_were(folder: Path) -> None:
+def test_checkpoint_file__gives_arrays_back_as_they_were(folder: Path) -> None:
     arrays = {
         "eight megabytes": np.arange(1 << 20, dtype=np.int64),
         "floats": np.array([[0.1, np.nan], [-0.0, np.inf]]),
@@ -283,7 +289,7 @@ def test_arrays_come_back_as_they_were(folder: Path) -> None:
         checkpoint_file.write(folder / "state", Contents("Kind", {}, {}, arrays={"objects": np.array([object()])}))
 
 
-def test_nothing_here_pickles() -> None:
+def test_source__pickles_nothing() -> None:
     for path in (ROOT / "src").rglob("*.py"):
         assert not re.search(
             r"^\s*(import|from) (pickle|shelve|marshal|dill)|allow_pickle", path.read_text(), re.MULTILINE
@@ -293,7 +299,7 @@ def test_nothing_here_pickles() -> None:
 WATCH = ("watch", "-q", "0.5", "--epsilon", "1", "--every", "500", "--algorithm", "dp-frugal-1u")
 
 
-def test_watch_survives_a_kill(tmp_path: Path) -> None:
+def test_watch__survives_a_kill(tmp_path: Path) -> None:
     books = ("--ledger", tmp_path / "b.db", "--dataset", "clicks", "--checkpoint", tmp_path / "c.private")
     ledger = dpf.Ledger(tmp_path / "b.db", total=ONE)
     ledger.open("clicks", ONE)
@@ -328,7 +334,7 @@ def test_watch_survives_a_kill(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stale", [False, True])
-def test_watch_after_a_kill_between_noise_and_print(tmp_path: Path, stale: bool) -> None:
+def test_watch__survives_a_kill_between_noise_and_print(tmp_path: Path, stale: bool) -> None:
     """The checkpoint as a kill leaves it: before the state was saved, or before the release was printed."""
     ledger, path = dpf.Ledger(tmp_path / "b.db", total=ONE), tmp_path / "c.private"
     walk = dpf.DPFrugal1U([0.5], ONE, ledger=ledger, dataset="clicks")

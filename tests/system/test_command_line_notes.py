@@ -37,17 +37,17 @@ def walked(q: float, value: float, items: int) -> WalkRelease:
         (0.01, 100.0, 100_000, True),
     ],
 )
-def test_a_walk_that_may_not_have_arrived_says_so(q: float, value: float, items: int, arrived: bool) -> None:
+def test_terminal__says_that_a_walk_may_not_have_converged(q: float, value: float, items: int, arrived: bool) -> None:
     assert ["may not have converged" in doubt for doubt in doubts(walked(q, value, items), 0.0)] == [True] * (
         not arrived
     )
 
 
-def test_a_walk_drowned_in_noise_says_that_instead() -> None:
+def test_terminal__says_instead_that_a_walk_is_drowned_in_noise() -> None:
     assert "noise is as large" in doubts(walked(0.5, 20.0, 30), 0.0)[0]
 
 
-def test_a_walk_downwards_with_a_high_quantile_is_really_still_on_its_way() -> None:
+def test_terminal__knows_that_a_high_quantile_walks_down_slowly() -> None:
     """The rule of thumb that looks at the number of steps alone would be content: 100 steps in 10,000 items."""
     walk = dpf.DPFrugal1U(0.99, dpf.PureDP(epsilon=100.0), start=1000.0)
     walk.update_many([50.0] * 10_000)
@@ -57,7 +57,7 @@ def test_a_walk_downwards_with_a_high_quantile_is_really_still_on_its_way() -> N
 
 
 @pytest.mark.parametrize("stable", [True, False])
-def test_rows_are_aligned_and_say_when_segments_disagree(stable: bool) -> None:
+def test_terminal__aligns_rows_and_says_when_segments_disagree(stable: bool) -> None:
     release = SegmentRelease(
         values=(50.0, 75.25),
         quantiles=(0.5, 0.9),
@@ -92,7 +92,7 @@ def shown_on_a_terminal(*arguments: str, text: str) -> str:
     return b"".join(parts).decode()
 
 
-def test_watch_shows_intervals_on_a_terminal_and_tabs_in_a_pipe() -> None:
+def test_terminal__shows_intervals_in_watch_and_tabs_in_a_pipe() -> None:
     arguments = ("watch", "-q", "0.5", "--epsilon", "1", "--every", "1000")
     text = "\n".join(str(number * 7919 % 1000) for number in range(2000))
     lines = shown_on_a_terminal(*arguments, text=text).splitlines()
@@ -103,7 +103,7 @@ def test_watch_shows_intervals_on_a_terminal_and_tabs_in_a_pipe() -> None:
     assert [len(line.split("\t")) for line in plain] == [2, 2]
 
 
-def test_watch_says_what_it_goes_on_from(tmp_path: Path) -> None:
+def test_terminal__shows_what_a_watch_goes_on_from(tmp_path: Path) -> None:
     arguments = ("watch", "-q", "0.5", "--epsilon", "1", "--every", "1000", "--json", "--accept-replay-risk")
     checkpoint = ("--checkpoint", tmp_path / "c.private")
     text = "\n".join(str(number * 7919 % 1000) for number in range(1500))
@@ -114,7 +114,7 @@ def test_watch_says_what_it_goes_on_from(tmp_path: Path) -> None:
     assert "1,500 items." in second.stderr
 
 
-def test_every_row_of_a_ledger_keeps_to_one_unit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_terminal__keeps_every_row_of_a_ledger_to_one_unit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "b.db"
     totals: dict[str, dpf.Guarantee] = {
         "a": dpf.PureDP(epsilon=3.0),

@@ -54,12 +54,12 @@ def passes(program: str) -> None:
 
 
 @pytest.mark.parametrize("count", [16, 200])
-def test_parent_and_child_draw_noise_of_their_own(count: int) -> None:
+def test_forks__draw_noise_of_their_own_in_parent_and_child(count: int) -> None:
     """Sixteen numbers of scale 200 are the same by chance once in 10^40 times."""
     passes(f"draws({count})\nmine, theirs = forked(lambda: draws({count}))\nassert mine != theirs")
 
 
-def test_parent_and_child_would_draw_the_same_from_a_generator_of_the_process() -> None:
+def test_forks__would_draw_the_same_noise_from_a_generator_of_the_process() -> None:
     """What the test above guards against: noise from a state that both processes have."""
     passes(
         "import random\ndraws(16)\nstate = random.Random(1)\n"
@@ -68,6 +68,6 @@ def test_parent_and_child_would_draw_the_same_from_a_generator_of_the_process() 
     )
 
 
-def test_parent_and_child_toss_coins_of_their_own() -> None:
+def test_forks__toss_coins_of_their_own_in_parent_and_child() -> None:
     """Ten walks of 2,000 coins each end at the same ten places by chance once in 10^14 times."""
     passes("flips()\nmine, theirs = forked(lambda: [flips() for _ in range(10)])\nassert mine != theirs")

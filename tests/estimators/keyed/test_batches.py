@@ -54,12 +54,12 @@ def one_by_one(keys: list[Any], values: list[float], **options: Any) -> tuple[li
     return ends, len(keys)
 
 
-def test_each_key_is_a_walk_of_its_own() -> None:
+def test_keyed_update_many__walks_each_key_on_its_own() -> None:
     assert after([(KEYS, VALUES)]) == one_by_one(KEYS, VALUES.tolist())
 
 
 @pytest.mark.parametrize("discovered", [True, False])
-def test_a_walk_goes_on_from_the_released_values(discovered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keyed_update_many__goes_on_from_the_released_values(discovered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several quantiles, steps of several sizes; the plain walk from what was released is the oracle."""
     options: dict[str, Any] = {"quantile": [0.9, 0.25, 0.5], "guarantee": ONE, "coin_seed": 11, "decimals": 1}
     options |= {"discover_keys": dpf.ApproxDP(epsilon=9, delta=0.1)} if discovered else {"keys": NAMES}
@@ -79,7 +79,9 @@ def test_a_walk_goes_on_from_the_released_values(discovered: bool, monkeypatch: 
 
 @pytest.mark.parametrize("piece", [1, 7, 64, 899])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_pieces_leave_no_trace(piece: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keyed_update_many__leaves_no_trace_of_pieces(
+    piece: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As a batch of millions is cut into pieces; keys and values come in chunks of their own, besides."""
     whole = after([(KEYS, VALUES)])
     for module in (keyed_dp_frugal, batches):
@@ -105,7 +107,7 @@ KEY_CONTAINERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("keys", KEY_CONTAINERS.values(), ids=KEY_CONTAINERS)
-def test_every_container_of_keys_gives_the_same_state(keys: Any) -> None:
+def test_keyed_update_many__gives_the_same_state_from_every_container_of_keys(keys: Any) -> None:
     assert after([(keys() if callable(keys) else keys, VALUES)]) == after([(KEYS, VALUES)])
 
 
@@ -120,7 +122,7 @@ def test_every_container_of_keys_gives_the_same_state(keys: Any) -> None:
     ],
     ids=["integers", "strings", "bytes", "dates", "tuples"],
 )
-def test_keys_of_many_kinds(keys: list[Any]) -> None:
+def test_keyed_update_many__takes_keys_of_many_kinds(keys: list[Any]) -> None:
     k = dpf.KeyedDPFrugal1U(0.5, ONE, keys=keys)
     k.update_many([keys[0]] * 300, [9] * 300)
     assert raw(k)[0] == [[9]] + [[0]] * (len(keys) - 1)
@@ -139,19 +141,19 @@ HOLED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("values", HOLED.values(), ids=HOLED)
-def test_an_omitted_value_keeps_its_coin(values: Any) -> None:
+def test_keyed_update_many__keeps_the_coin_of_an_omitted_value(values: Any) -> None:
     expected = one_by_one(KEYS, [float("nan") if hole is None else hole for hole in HOLES])
     assert after([(KEYS, values)], nan_policy="omit") == expected
 
 
-def test_null_integers_are_omitted_on_the_grid() -> None:
+def test_keyed_update_many__omits_null_integers_on_the_grid() -> None:
     """Integers with nulls and a decimal go through grid points, where a null would be a zero."""
     values = [None if i % 5 == 0 else 50 for i in range(900)]
     expected = one_by_one(KEYS, [float("nan") if value is None else 50.0 for value in values])
     assert after([(KEYS, pa.array(values, type=pa.int32()))], nan_policy="omit") == expected
 
 
-def test_a_null_key_is_refused_or_dropped_and_keeps_its_coin() -> None:
+def test_keyed_update_many__refuses_or_drops_a_null_key_and_keeps_its_coin() -> None:
     holed = [None if i % 5 == 0 else key for i, key in enumerate(KEYS)]
     with pytest.raises(dpf.ItemError, match="null_keys"):
         make().update_many(holed, VALUES)
@@ -159,7 +161,7 @@ def test_a_null_key_is_refused_or_dropped_and_keeps_its_coin() -> None:
     assert after([(holed, VALUES)], null_keys="drop") == after([(elsewhere, VALUES)])
 
 
-def test_an_empty_batch_changes_nothing() -> None:
+def test_keyed_update_many__changes_nothing_for_an_empty_batch() -> None:
     k = make()
     k.update_many([], [])
     k.update_many(np.array([], dtype=np.int64).astype(str), pa.array([], type=pa.float64()))
@@ -203,7 +205,7 @@ BAD: dict[str, tuple[Any, Any]] = {
 )
 @pytest.mark.parametrize("piece", [1 << 20, 100])
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
-def test_a_refused_batch_leaves_everything_as_it_was(
+def test_keyed_update_many__leaves_everything_as_it_was_when_it_refuses_a_batch(
     bad: Any, piece: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (keyed_dp_frugal, batches):
@@ -222,7 +224,9 @@ def test_a_refused_batch_leaves_everything_as_it_was(
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_an_interrupted_batch_changes_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keyed_update_many__changes_nothing_when_it_is_interrupted(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for module in (keyed_dp_frugal, batches):
         monkeypatch.setattr(module, "ROWS_AT_ONCE", 100)
     k = make(threads=threads)
@@ -243,7 +247,9 @@ def test_an_interrupted_batch_changes_nothing(threads: int, monkeypatch: pytest.
     assert raw(k) == after([(KEYS * 2, np.tile(VALUES, 2))])
 
 
-def test_without_the_compiler_an_interrupt_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keyed_update_many__changes_nothing_when_it_is_interrupted_without_the_compiler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Python code can be cut in two anywhere; compiled code cannot, and walks on the state itself."""
     from dpfrugal.kernels import walk_keys
 
@@ -276,7 +282,7 @@ KINDS_OF_KEYS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_KEYS)
-def test_threads_look_up_what_one_looks_up(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keyed_update_many__looks_up_with_threads_what_one_looks_up(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     keys, names = KINDS_OF_KEYS[kind](KEYS), NAMES if kind != "objects" else [(name,) for name in NAMES]
     options = {"keys": names, "null_keys": "drop"}
     expected = after([(keys, VALUES), (keys, VALUES)], **options)
@@ -293,7 +299,7 @@ def test_threads_look_up_what_one_looks_up(kind: str, monkeypatch: pytest.Monkey
     assert bool(shares) is (kind != "objects")
 
 
-def test_threads_refuse_what_one_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keyed_update_many__refuses_with_threads_what_one_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "WORTH_A_THREAD", 1)
     k = make(threads=2)
     k.update_many(KEYS, VALUES)
@@ -304,7 +310,7 @@ def test_threads_refuse_what_one_refuses(monkeypatch: pytest.MonkeyPatch) -> Non
         assert raw(k) == before
 
 
-def test_an_interrupted_release_releases_nothing() -> None:
+def test_keyed_release__that_is_interrupted_releases_nothing() -> None:
     k = make()
     k.update_many(KEYS, VALUES)
     before = raw(k)
@@ -318,7 +324,7 @@ def test_an_interrupted_release_releases_nothing() -> None:
     assert k._last is None
 
 
-def test_progress_is_reported() -> None:
+def test_keyed_release__reports_its_progress() -> None:
     seen: list[tuple[int, int]] = []
     dpf.KeyedDPFrugal1U(0.5, ONE, keys=range(20_000)).release(progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (20_000, 20_000)
@@ -326,7 +332,7 @@ def test_progress_is_reported() -> None:
     assert seen == sorted(set(seen))
 
 
-def test_a_person_has_no_more_rows_than_allowed() -> None:
+def test_person__has_no_more_rows_than_allowed() -> None:
     """Ann has five hundred rows and may have three; Bob has two and keeps them."""
     k = dpf.KeyedDPFrugal1U(0.99, ONE, keys=["x"], max_items_per_person=3, coin_seed=1)
     person = ["ann"] * 500 + ["bob"] * 2
@@ -344,7 +350,7 @@ def test_a_person_has_no_more_rows_than_allowed() -> None:
     assert b"set_aside" not in k.release().schema.metadata
 
 
-def test_a_person_has_no_more_keys_than_allowed() -> None:
+def test_person__has_no_more_keys_than_allowed() -> None:
     k = dpf.KeyedDPFrugal1U(0.99, ONE, keys=range(20), max_items_per_person=2, max_keys_per_person=3, coin_seed=1)
     k.update_many(np.arange(200) % 20, np.full(200, 9), person=np.zeros(200, dtype=np.int64))
     assert sum(point > 0 for (point,) in raw(k)[0]) <= 3
@@ -353,7 +359,7 @@ def test_a_person_has_no_more_keys_than_allowed() -> None:
     assert k.release().schema.metadata[b"unit"].decode() == "person of ≤ 2 items in each of ≤ 3 keys"
 
 
-def test_a_refused_batch_takes_no_rows_of_a_person() -> None:
+def test_person__loses_no_rows_to_a_refused_batch() -> None:
     k = make(max_items_per_person=1)
     with pytest.raises(dpf.ItemError):
         k.update_many(["/pay"], [float("nan")], person=["ann"])
@@ -364,7 +370,7 @@ def test_a_refused_batch_takes_no_rows_of_a_person() -> None:
 
 
 @pytest.mark.parametrize("cut_short", ["settle", "undo"])
-def test_after_an_interrupt_no_row_of_a_person_is_returned_that_counts(
+def test_person__has_no_row_returned_that_counts_after_an_interrupt(
     cut_short: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ann may have two rows. An interrupt comes when a batch was applied or refused, before that is written down."""
@@ -389,7 +395,7 @@ def test_after_an_interrupt_no_row_of_a_person_is_returned_that_counts(
     assert raw(k)[0][0][0] <= 2
 
 
-def test_discovered_keys_are_released_and_rare_ones_are_not() -> None:
+def test_discover_keys__releases_frequent_keys_and_not_rare_ones() -> None:
     """One of the three keys of one row passes with probability 3e-12 at most; a key of 500 rows fails with e^-200."""
     k = make(keys=None, discover_keys=dpf.ApproxDP(epsilon=1.0, delta=1e-12))
     assert len(k.release()) == 0
@@ -408,7 +414,7 @@ def test_discovered_keys_are_released_and_rare_ones_are_not() -> None:
         assert k._state.estimates[code, 1] / 10 in k.release()["value"].to_pylist()
 
 
-def test_discovered_keys_walk_as_declared_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_discover_keys__walks_as_declared_keys_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for keys grows many times on the way."""
     rng = np.random.default_rng(2)
     keys, values = rng.integers(0, 3_000, 20_000), rng.normal(0, 9, 20_000)
@@ -449,13 +455,13 @@ def test_discovered_keys_walk_as_declared_ones(monkeypatch: pytest.MonkeyPatch) 
         ({"coin_seed": -1}, "coin_seed"),
     ],
 )
-def test_bad_parameters_are_named(options: dict[str, Any], name: str) -> None:
+def test_keyed_dp_frugal__names_bad_parameters(options: dict[str, Any], name: str) -> None:
     with pytest.raises((TypeError, ValueError), match=name) as refusal:
         make(**options)
     assert isinstance(refusal.value, dpf.DPFrugalError)
 
 
-def test_an_interrupt_while_a_refused_batch_is_taken_back_counts_none_of_its_rows(
+def test_discover_keys__counts_no_row_of_a_refused_batch_after_an_interrupt(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A second Ctrl-C: keys may stay known, but their rows must not be counted, for they may come again."""

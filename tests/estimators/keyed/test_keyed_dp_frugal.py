@@ -29,7 +29,7 @@ def raw(k: dpf.KeyedDPFrugal1U) -> list[list[int]]:
 
 # Numbers on the lattices of keys a and b. Two releases move a up by more than noise: its step is 2 from then on.
 # In the first, a has arrived and its step is 1 again; in the second it goes on, to a step of 4.
-def test_sensitivity_of_a_person() -> None:
+def test_keyed_sensitivity__is_that_of_a_person() -> None:
     assert keyed_sensitivity(1, 1, None) == Sensitivity(2, 4)
     assert keyed_sensitivity(3, 1, None) == Sensitivity(6, 12)
     assert keyed_sensitivity(1, 5, None) == Sensitivity(10, 100)
@@ -38,7 +38,7 @@ def test_sensitivity_of_a_person() -> None:
     assert keyed_sensitivity(1, 15, None) == Sensitivity(30, 900)
 
 
-def test_noise_is_drawn_for_every_key_in_its_own_steps() -> None:
+def test_keyed_release__draws_noise_for_every_key_in_its_own_steps() -> None:
     """False alarm 1e-9, for keys without a row; noise in grid units must fail the same check."""
     k = dpf.KeyedDPFrugal1U(0.5, ONE, keys=range(6_000), max_items_per_person=2)
     k._state = replace(k._state, steps=np.full((6_000, 1), 3, dtype=np.uint8), widest=8)
@@ -50,7 +50,7 @@ def test_noise_is_drawn_for_every_key_in_its_own_steps() -> None:
     assert set(table["alpha"].to_pylist()) == {8 * ONE.alpha(0.05, Sensitivity(4, 16), exact=True)}
 
 
-def test_a_release_is_a_table_with_its_claim() -> None:
+def test_keyed_release__is_a_table_with_its_claim() -> None:
     k = dpf.KeyedDPFrugal1U([0.9, 0.1], dpf.ZCDP(rho=0.5), keys=["x", "y"], decimals=2, max_items_per_person=3)
     k.update_many(["x"] * 50 + ["z"] * 3, [1.0] * 53)
     table = k.release()
@@ -71,7 +71,7 @@ def test_a_release_is_a_table_with_its_claim() -> None:
     assert (k.quantiles, k.guarantee, k.items) == ((0.9, 0.1), dpf.ZCDP(rho=0.5), 53)
 
 
-def test_where_noise_crosses_quantiles_alpha_is_the_largest_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keyed_release__shows_the_largest_alpha_where_noise_crosses_quantiles(monkeypatch: pytest.MonkeyPatch) -> None:
     state = dpf.KeyedDPFrugal1U([0.5, 0.9], ONE, keys=["x", "y"])._state
     state = replace(state, steps=np.array([[3, 0], [3, 0]], dtype=np.uint8), widest=8)
     monkeypatch.setattr(noise, "add_noise_to_many", lambda *_: np.array([4, 5, 0, 5]))
@@ -80,7 +80,7 @@ def test_where_noise_crosses_quantiles_alpha_is_the_largest_of_them(monkeypatch:
     assert exponents.tolist() == [[3, 3], [3, 0]]
 
 
-def test_counts_of_keys_leave_no_trace_in_what_is_shown() -> None:
+def test_keyed_dp_frugal__shows_no_trace_of_the_counts_of_keys() -> None:
     shown = []
     for rows in (["x"] * 900, ["y"] * 900):
         k = dpf.KeyedDPFrugal1U(0.5, ONE, keys=["x", "y"], coin_seed=1)
@@ -92,7 +92,7 @@ def test_counts_of_keys_leave_no_trace_in_what_is_shown() -> None:
 
 
 @pytest.mark.parametrize("adaptive_steps", [True, False])
-def test_a_release_re_anchors_every_key_and_is_repeated_until_a_row_comes(adaptive_steps: bool) -> None:
+def test_keyed_release__re_anchors_every_key_and_is_repeated_until_a_row_comes(adaptive_steps: bool) -> None:
     k = dpf.KeyedDPFrugal1U(0.5, dpf.PureDP(epsilon=0.01), keys=range(50), decimals=1, adaptive_steps=adaptive_steps)
     k.update_many(np.zeros(500, dtype=np.int64), np.full(500, 99.0))
     first = k.release()
@@ -104,13 +104,13 @@ def test_a_release_re_anchors_every_key_and_is_repeated_until_a_row_comes(adapti
     assert second.schema.metadata[b"items"] == b"501"
 
 
-def test_a_release_before_any_row_is_the_noisy_starts() -> None:
+def test_keyed_release__before_any_row_is_the_noisy_starts() -> None:
     """Noise of scale 2 reaches 100 with probability 2e-22."""
     k = dpf.KeyedDPFrugal1U(0.5, ONE, keys=["x", "y"], start=[1_000, -1_000])
     assert np.abs(k.release()["value"].to_numpy() - [1_000, -1_000]).max() < 100
 
 
-def test_noise_beyond_the_grid_is_put_back_on_it() -> None:
+def test_keyed_release__puts_noise_beyond_the_grid_back_on_it() -> None:
     k = dpf.KeyedDPFrugal1U(0.5, dpf.PureDP(epsilon=1e-17), keys=range(40), start=-4.6e18)
     for _ in range(4):
         k.update_many([0], [np.inf])
@@ -118,7 +118,7 @@ def test_noise_beyond_the_grid_is_put_back_on_it() -> None:
 
 
 @pytest.mark.parametrize("guarantee", [ONE, dpf.ApproxDP(epsilon=1, delta=1e-6), dpf.ZCDP(rho=0.5)], ids=repr)
-def test_it_finds_the_quantile_of_each_key(guarantee: Guarantee) -> None:
+def test_keyed_dp_frugal__finds_the_quantile_of_each_key(guarantee: Guarantee) -> None:
     """Ten standard deviations of jitter and noise together."""
     rng = np.random.default_rng(3)
     keys = rng.integers(0, 3, 300_000)
@@ -129,7 +129,7 @@ def test_it_finds_the_quantile_of_each_key(guarantee: Guarantee) -> None:
     assert np.abs(found - true).max() < 10 * (0.1 * np.sqrt(0.25 / 0.0087) + k.release()["alpha"][0].as_py() / 2)
 
 
-def test_state_takes_eight_bytes_per_key_and_one_for_the_step() -> None:
+def test_keyed_state__takes_eight_bytes_per_key_and_one_for_the_step() -> None:
     for quantiles in ([0.5], [0.5, 0.9, 0.99]):
         k = dpf.KeyedDPFrugal1U(quantiles, ONE, keys=range(1_000))
         assert k._state.estimates.nbytes == 8_000 * len(quantiles)

@@ -47,7 +47,7 @@ def tape(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("cut", [0, 1_000, 3_500])
-def test_a_restored_table_goes_on_exactly(name: str, cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_record__goes_on_exactly(name: str, cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run_through(*, restore: bool) -> list[Any]:
         tape(monkeypatch)
         estimator, seen = make(name), []
@@ -74,7 +74,7 @@ def test_a_restored_table_goes_on_exactly(name: str, cut: int, tmp_path: Path, m
 
 
 @pytest.mark.parametrize("name", ["declared", "discovered"])
-def test_a_stale_table_is_refused_or_forgets(name: str, tmp_path: Path) -> None:
+def test_state_record__that_is_stale_is_refused_or_forgets(name: str, tmp_path: Path) -> None:
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ApproxDP(epsilon=2.0, delta=1e-6))
     k = make(name, ledger=ledger, dataset="clicks")
     k.update_many(ROWS[0][:2_000], ROWS[1][:2_000])
@@ -97,7 +97,7 @@ def test_a_stale_table_is_refused_or_forgets(name: str, tmp_path: Path) -> None:
     assert len(ledger.dataset("clicks").spends) == 1
 
 
-def test_the_budget_is_spent_before_any_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keyed_dp_frugal__spends_the_budget_before_any_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ApproxDP(epsilon=2.0, delta=1e-6))
     k = make("discovered", ledger=ledger, dataset="clicks")
     feed(k, "discovered", 0, 100)
@@ -117,7 +117,7 @@ def test_the_budget_is_spent_before_any_noise(tmp_path: Path, monkeypatch: pytes
         make("discovered", ledger=ledger, dataset="clicks")
 
 
-def test_a_person_is_covered_wherever_the_rows_lie(tmp_path: Path) -> None:
+def test_keyed_dp_frugal__covers_a_person_wherever_the_rows_lie(tmp_path: Path) -> None:
     """Two rows in each of three keys cover any two rows of a person, but not any three: those may be in one key."""
     ledger = dpf.Ledger(tmp_path / "budget.db", total=ONE, max_items_per_person=3)
     for items, keys in ((2, 3), (3, 2)):
@@ -127,7 +127,7 @@ def test_a_person_is_covered_wherever_the_rows_lie(tmp_path: Path) -> None:
         make("declared", ledger=ledger, dataset="c", max_items_per_person=items, max_keys_per_person=most)
 
 
-def test_what_cannot_be_charged_or_saved_is_refused(tmp_path: Path) -> None:
+def test_keyed_dp_frugal__refuses_what_cannot_be_charged_or_saved(tmp_path: Path) -> None:
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ZCDP(rho=1.0))
     with pytest.raises(dpf.ParameterError, match="discover_keys"):
         dpf.KeyedDPFrugal1U(0.5, dpf.ZCDP(rho=0.1), discover_keys=FOUND, ledger=ledger, dataset="clicks")
@@ -138,7 +138,7 @@ def test_what_cannot_be_charged_or_saved_is_refused(tmp_path: Path) -> None:
         dpf.PrivateQuantile.load(tmp_path / "k.private", accept_replay_risk=True)
 
 
-def test_watch_by_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+def test_watch_by__goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     keys, ledger, lines = (
         tmp_path / "keys.txt",
         tmp_path / "budget.db",
@@ -158,7 +158,7 @@ def test_watch_by_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     assert "other options" in refused(*options, text=lines)
 
 
-def test_a_stale_table_that_counts_people_cannot_go_on(tmp_path: Path) -> None:
+def test_state_record__that_is_stale_and_counts_people_cannot_go_on(tmp_path: Path) -> None:
     """Rows that were taken after the checkpoint are not in its counts: a person could have more than the bound."""
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ApproxDP(epsilon=2.0, delta=1e-6))
     k = make("discovered", ledger=ledger, dataset="clicks")

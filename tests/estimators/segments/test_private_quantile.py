@@ -53,7 +53,7 @@ def fed(batches: Sequence[Any], **options: Any) -> dpf.PrivateQuantile:
         lambda holes: pl.Series(holes).fill_nan(None),
     ],
 )
-def test_missing_items_are_counted_apart(make: Callable[[NDArray[np.float64]], Any]) -> None:
+def test_private_quantile__counts_missing_items_apart(make: Callable[[NDArray[np.float64]], Any]) -> None:
     stream = rng.normal(0, 1, 4_000)
     holes = np.where(rng.random(4_000) < 0.2, np.nan, stream)
     p = fed([make(holes)], nan_policy="omit")
@@ -62,12 +62,12 @@ def test_missing_items_are_counted_apart(make: Callable[[NDArray[np.float64]], A
     assert abs(p.release(close=True).values[0]) < 0.2
 
 
-def test_a_release_before_any_item_is_refused() -> None:
+def test_private_quantile__refuses_a_release_before_any_item() -> None:
     with pytest.raises(dpf.ItemError, match="nothing to release"):
         dpf.PrivateQuantile(0.5, ONE).release()
 
 
-def test_few_items_give_an_estimate_with_an_enormous_interval() -> None:
+def test_private_quantile__has_an_enormous_interval_after_few_items() -> None:
     p = dpf.PrivateQuantile(0.5, ONE)
     p.update_many([3.0, 4.0, 5.0])
     ((low, high),) = p.release().intervals(0.95)
@@ -75,7 +75,7 @@ def test_few_items_give_an_estimate_with_an_enormous_interval() -> None:
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES, ids=repr)
-def test_it_finds_quantiles_of_any_scale(guarantee: Guarantee) -> None:
+def test_private_quantile__finds_quantiles_of_any_scale(guarantee: Guarantee) -> None:
     """Ten standard errors of the exact sample quantile, in rank, at n = 60,000: no false alarm in a lifetime."""
     base = rng.gamma(2.0, 1.0, 60_000)
     for scale, shift in ((1e-9, 0.0), (1.0, 0.0), (1e15, 0.0), (-3.0, 1e9), (1.0, -1e6)):
@@ -98,13 +98,13 @@ def test_it_finds_quantiles_of_any_scale(guarantee: Guarantee) -> None:
         (np.full(20_000, 2**60), 0.9, 2.0**60, 2.0**60),
     ],
 )
-def test_ties_and_gaps(stream: NDArray[Any], q: float, low: float, high: float) -> None:
+def test_private_quantile__finds_ties_and_gaps(stream: NDArray[Any], q: float, low: float, high: float) -> None:
     p = dpf.PrivateQuantile(q, ONE)
     p.update_many(stream)
     assert low <= p.release(close=True).value <= high
 
 
-def test_an_interval_holds_whole_numbers_before_it_is_known_that_there_are_no_others() -> None:
+def test_interval__holds_whole_numbers_before_it_is_known_that_there_are_no_others() -> None:
     """It held the median, 4, in 1,190 of 1,200 streams; 80 of 100 have a false alarm below 1e-9."""
     rng, held = np.random.default_rng(11), 0
     for _ in range(100):
@@ -115,7 +115,7 @@ def test_an_interval_holds_whole_numbers_before_it_is_known_that_there_are_no_ot
     assert held >= 80
 
 
-def test_small_whole_numbers_in_random_order_are_stable() -> None:
+def test_stable__is_true_of_small_whole_numbers_in_random_order() -> None:
     """With several quantiles at once; 3 of 360 streams were not. 12 of 40 have a false alarm below 1e-9."""
     rng, unstable = np.random.default_rng(12), 0
     for _ in range(40):
@@ -126,13 +126,13 @@ def test_small_whole_numbers_in_random_order_are_stable() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [700.0, 800.0, 1e3, 1.5e3, 2e3, 1e5])
-def test_hardly_any_noise_is_no_error(epsilon: float) -> None:
+def test_private_quantile__takes_hardly_any_noise_without_an_error(epsilon: float) -> None:
     p = dpf.PrivateQuantile(0.5, dpf.PureDP(epsilon=epsilon))
     p.update_many(np.random.default_rng(2).permutation(4_000))
     assert abs(p.release(close=True).value - 2_000) < 500
 
 
-def test_the_order_of_quantiles_is_kept_and_several_have_intervals() -> None:
+def test_private_quantile__keeps_the_order_of_quantiles_and_has_intervals() -> None:
     p = dpf.PrivateQuantile([0.9, 0.1, 0.5], ONE)
     p.update_many(rng.normal(0, 1, 20_000))
     r = p.release()
@@ -147,7 +147,7 @@ def test_the_order_of_quantiles_is_kept_and_several_have_intervals() -> None:
     assert all(w[0] <= n[0] <= n[1] <= w[1] for w, n in zip(wide, narrow, strict=True))
 
 
-def test_releases_cost_nothing_and_change_only_with_a_segment() -> None:
+def test_private_quantile__releases_at_no_cost_and_changes_only_with_a_segment() -> None:
     p = dpf.PrivateQuantile(0.5, ONE)
     p.update_many(rng.normal(0, 1, 10_000))
     first = p.release()
@@ -159,7 +159,7 @@ def test_releases_cost_nothing_and_change_only_with_a_segment() -> None:
 
 
 @pytest.mark.parametrize("where", ["_learn", "_plan"])
-def test_an_interrupted_close_is_undone(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_quantile__undoes_an_interrupted_close(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the raw counts of the open segment would get noise a second time."""
     p = dpf.PrivateQuantile(0.5, ONE)
     p.update_many(rng.normal(0, 1, 3_000))
@@ -179,7 +179,7 @@ def test_an_interrupted_close_is_undone(where: str, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("q", [1e-9, 1 - 1e-9, 1e-6])
 @pytest.mark.parametrize("epsilon", [50.0, 1.0, 0.01, 5_000.0])
-def test_no_noise_is_so_wild_that_it_ends_in_an_error(q: float, epsilon: float) -> None:
+def test_private_quantile__ends_in_no_error_however_wild_the_noise(q: float, epsilon: float) -> None:
     """An error that depends on noise would be one more output, and a second look at the same items."""
     for _ in range(20):
         p = dpf.PrivateQuantile([0.5, q], dpf.PureDP(epsilon=epsilon))
@@ -189,7 +189,7 @@ def test_no_noise_is_so_wild_that_it_ends_in_an_error(q: float, epsilon: float) 
 
 
 @pytest.mark.parametrize("q", [0.5, 0.99])
-def test_a_sorted_stream_takes_few_segments(q: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_quantile__takes_few_segments_for_a_sorted_stream(q: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search starts over and over, but no segment has less than 160 items, nor less than 1/48 of all before it."""
     absorb, segments = SegmentPlanner.absorb, []
 
@@ -203,7 +203,7 @@ def test_a_sorted_stream_takes_few_segments(q: float, monkeypatch: pytest.Monkey
     assert len(segments) <= 48 + math.log(2_000_000 / 7_680) / math.log(49 / 48) + 1
 
 
-def test_asking_often_costs_little() -> None:
+def test_private_quantile__costs_little_when_it_is_asked_often() -> None:
     """A release after every 100 of 100,000 items ends as near as one release at the end: five standard errors."""
     p = dpf.PrivateQuantile(0.5, ONE)
     for batch in np.split(rng.normal(0, 1, 100_000), 1_000):
@@ -212,7 +212,7 @@ def test_asking_often_costs_little() -> None:
     assert abs(p.release().value) < 5 * np.sqrt(np.pi / 2 / 100_000)
 
 
-def test_counts_of_other_machines_are_absorbed() -> None:
+def test_absorb__takes_counts_of_other_machines() -> None:
     """One estimator leads; others count between its public edges."""
     from dpfrugal.estimators.segments.counting import count_below
 
@@ -230,7 +230,7 @@ def test_counts_of_other_machines_are_absorbed() -> None:
 @pytest.mark.parametrize(
     "counts", [[1, 2], [-1], [], "ab", lambda n: [0.5] * n, lambda n: [0] * n, lambda n: [2**60] * n]
 )
-def test_counts_that_do_not_fit_are_refused(counts: Any) -> None:
+def test_absorb__refuses_counts_that_do_not_fit(counts: Any) -> None:
     p = dpf.PrivateQuantile(0.5, ONE)
     counts = counts(p.edges.size + 1) if callable(counts) else counts
     with pytest.raises(dpf.ItemError, match="counts"):
@@ -238,7 +238,7 @@ def test_counts_that_do_not_fit_are_refused(counts: Any) -> None:
     assert p.items == 0
 
 
-def test_a_sorted_stream_is_said_to_be_unstable() -> None:
+def test_stable__is_false_of_a_sorted_stream() -> None:
     p = dpf.PrivateQuantile(0.5, ONE)
     p.update_many(np.sort(rng.normal(0, 1, 200_000)))
     r = p.release(close=True)
@@ -246,7 +246,7 @@ def test_a_sorted_stream_is_said_to_be_unstable() -> None:
     assert "NOT STABLE" in str(r)
 
 
-def test_streams_in_random_order_are_stable() -> None:
+def test_stable__is_true_of_streams_in_random_order() -> None:
     """Measured: about one in 200 is called unstable, so three of ten are a false alarm once in 100,000 runs."""
     calm = 0
     for _ in range(10):
@@ -256,7 +256,7 @@ def test_streams_in_random_order_are_stable() -> None:
     assert calm >= 8
 
 
-def test_half_life_follows_a_jump() -> None:
+def test_half_life__follows_a_jump() -> None:
     """Ten interquartile ranges; two half-lives later it is within three times its stationary error (times 4 sd)."""
     half_life = 50_000
     p = dpf.PrivateQuantile(0.5, ONE, half_life=half_life)
@@ -279,7 +279,7 @@ def test_half_life_follows_a_jump() -> None:
         ({"nan_policy": "drop"}, "nan_policy"),
     ],
 )
-def test_bad_parameters_are_named(options: dict[str, Any], name: str) -> None:
+def test_private_quantile__names_bad_parameters(options: dict[str, Any], name: str) -> None:
     with pytest.raises((TypeError, ValueError), match=name):
         dpf.PrivateQuantile(0.5, ONE, **options)
 
@@ -287,18 +287,18 @@ def test_bad_parameters_are_named(options: dict[str, Any], name: str) -> None:
 @pytest.mark.parametrize(
     "guarantee", [dpf.PureDP(epsilon=1e-300), dpf.ZCDP(rho=1e-300), dpf.PureDP(epsilon=1e-16)], ids=repr
 )
-def test_guarantees_that_no_count_could_be_seen_under_are_refused(guarantee: Guarantee) -> None:
+def test_private_quantile__refuses_guarantees_that_no_count_could_be_seen_under(guarantee: Guarantee) -> None:
     with pytest.raises(dpf.ParameterError, match="too strong"):
         dpf.PrivateQuantile(0.5, guarantee)
 
 
 @pytest.mark.parametrize("quantile", [[], [0.5, 0.5], 0, 1, float("nan"), 1e-12, 1 - 2**-53])
-def test_bad_quantiles_are_refused(quantile: Any) -> None:
+def test_private_quantile__refuses_bad_quantiles(quantile: Any) -> None:
     with pytest.raises(dpf.ParameterError, match="quantile"):
         dpf.PrivateQuantile(quantile, ONE)
 
 
-def test_the_state_is_small() -> None:
+def test_private_quantile__has_a_small_state() -> None:
     """Below a kilobyte a quantile, at all times: numbers of the search, edges and counts."""
     p = dpf.PrivateQuantile([0.5, 0.99], ONE)
     for batch in np.split(rng.standard_cauchy(200_000), 400):
@@ -306,7 +306,7 @@ def test_the_state_is_small() -> None:
         assert p._counts.nbytes + p._planner.edges.nbytes < 2 * 1024
 
 
-def test_a_refused_item_is_not_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_quantile__does_not_take_in_a_refused_item(monkeypatch: pytest.MonkeyPatch) -> None:
     p = dpf.PrivateQuantile(0.5, ONE)
     for _ in range(private_quantile.MOST_PENDING):
         p.update(1.0)
@@ -322,7 +322,7 @@ def test_a_refused_item_is_not_taken_in(monkeypatch: pytest.MonkeyPatch) -> None
     assert 777.0 not in p._pending
 
 
-def test_a_refused_batch_moves_the_ledger_once(tmp_path: Path) -> None:
+def test_private_quantile__moves_the_ledger_once_for_a_refused_batch(tmp_path: Path) -> None:
     """How many segments it would have closed depends on its items."""
     ledger = dpf.Ledger(tmp_path / "budget.db", total=ONE)
     p = dpf.PrivateQuantile(0.5, ONE, ledger=ledger, dataset="clicks")

@@ -42,7 +42,7 @@ class NoiseInDataUnits(dpf.DPFrugal1U):
         )
 
 
-def test_noise_is_added_on_the_grid() -> None:
+def test_dp_frugal__adds_noise_on_the_grid() -> None:
     """False alarm 1e-9; noise in data units, a thousand times too much, must fail the same check."""
     mass = discrete_laplace(2.0)
     right = noise_of(lambda: dpf.DPFrugal1U(0.5, ONE, decimals=3))
@@ -51,7 +51,7 @@ def test_noise_is_added_on_the_grid() -> None:
     assert chi_square_p_value(wrong, mass) < FALSE_ALARM
 
 
-def test_max_items_per_person_multiplies_the_sensitivity() -> None:
+def test_dp_frugal__multiplies_its_sensitivity_by_max_items_per_person() -> None:
     """False alarm 1e-9; noise for one item fails the check for four."""
     sample = noise_of(lambda: dpf.DPFrugal1U(0.5, ONE, decimals=3, max_items_per_person=4))
     assert chi_square_p_value(sample, discrete_laplace(8.0)) > FALSE_ALARM
@@ -61,7 +61,7 @@ def test_max_items_per_person_multiplies_the_sensitivity() -> None:
     assert sensitivity_of(3, 2) == Sensitivity(12, 48)
 
 
-def test_a_release_re_anchors_and_is_repeated_until_an_item_comes() -> None:
+def test_dp_frugal__re_anchors_at_a_release_and_repeats_it_until_an_item_comes() -> None:
     p = dpf.DPFrugal1U(0.5, dpf.PureDP(epsilon=0.01), decimals=1)
     p.update_many(np.arange(100.0))
     first = p.release()
@@ -73,13 +73,13 @@ def test_a_release_re_anchors_and_is_repeated_until_an_item_comes() -> None:
     assert (first.items, second.items) == (100, 101)
 
 
-def test_a_release_before_any_item_is_the_noisy_start() -> None:
+def test_dp_frugal__releases_the_noisy_start_before_any_item() -> None:
     r = dpf.DPFrugal1U(0.5, ONE, start=100.0).release()
     assert r.items == 0
     assert abs(r.value - 100) < 100
 
 
-def test_what_a_release_says() -> None:
+def test_walk_release__says_what_it_is() -> None:
     p = dpf.DPFrugal1U(0.99, dpf.PureDP(epsilon=2.0), decimals=3)
     p.update_many(np.zeros(1_500))
     r = p.release()
@@ -93,7 +93,7 @@ def test_what_a_release_says() -> None:
         r.items = 3  # type: ignore[misc]
 
 
-def test_several_values_are_in_order_of_q() -> None:
+def test_walk_release__has_its_values_in_the_order_of_q() -> None:
     p = dpf.DPFrugal1U([0.9, 0.1, 0.5], dpf.PureDP(epsilon=0.01))
     p.update_many(np.zeros(10))
     r = p.release()
@@ -107,7 +107,7 @@ def test_several_values_are_in_order_of_q() -> None:
 
 
 @pytest.mark.parametrize("guarantee", [ONE, dpf.ApproxDP(epsilon=1, delta=1e-6), dpf.ZCDP(rho=0.5)], ids=repr)
-def test_it_finds_the_quantile_under_every_guarantee(guarantee: Guarantee) -> None:
+def test_dp_frugal__finds_the_quantile_under_every_guarantee(guarantee: Guarantee) -> None:
     """Ten standard deviations of jitter and noise together."""
     stream = np.random.default_rng(4).normal(50, 2, 200_000)
     p = dpf.DPFrugal1U(0.5, guarantee, decimals=2, start=48.0)
@@ -115,13 +115,13 @@ def test_it_finds_the_quantile_under_every_guarantee(guarantee: Guarantee) -> No
     assert abs(p.release().value - 50) < 10 * (0.01 * np.sqrt(0.25 / 0.002) + p.release().alpha(0.3))
 
 
-def test_noise_beyond_the_grid_is_put_back_on_it() -> None:
+def test_dp_frugal__puts_noise_beyond_the_grid_back_on_it() -> None:
     p = dpf.DPFrugal1U(0.5, dpf.PureDP(epsilon=1e-17), decimals=0, start=4.6e18)
     p.update_many([np.inf])
     assert abs(p.release().value) <= 2.0**62
 
 
-def test_an_interrupted_batch_loses_and_doubles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dp_frugal__loses_and_doubles_nothing_when_it_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     p = dpf.DPFrugal1U(0.5, ONE)
     for _ in range(500):
         p.update(1.0)
@@ -138,7 +138,7 @@ def test_an_interrupted_batch_loses_and_doubles_nothing(monkeypatch: pytest.Monk
     assert p.release().items == 500
 
 
-def test_a_record_of_a_release_is_a_copy() -> None:
+def test_walk_release__gives_a_copy_as_its_record() -> None:
     p = dpf.DPFrugal1U(0.5, dpf.PureDP(epsilon=1.0))
     p.update(1.0)
     p.release().to_dict()["guarantee"]["PureDP"]["epsilon"] = 1000.0

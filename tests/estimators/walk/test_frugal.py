@@ -16,13 +16,13 @@ reals = st.floats(-100, 100) | st.integers(-100, 100)
 
 
 @given(q=quantiles, coin=coin_values, estimate=st.integers(-50, 50), item=reals)
-def test_step_is_the_papers_algorithm(q: float, coin: int, estimate: int, item: float) -> None:
+def test_step__is_the_papers_algorithm(q: float, coin: int, estimate: int, item: float) -> None:
     assert step(estimate, item, coin, *coins.thresholds(q)) == naive.frugal_1u(
         [item], q, [naive.rand_of(coin)], estimate
     )
 
 
-def test_it_finds_the_quantile() -> None:
+def test_frugal__finds_the_quantile() -> None:
     """Eight standard deviations of the jitter: a false alarm less than once in 10^14 runs; coins are seeded."""
     rng = np.random.default_rng(5)
     stream = rng.normal(50, 2, 1_000_000)
@@ -34,7 +34,7 @@ def test_it_finds_the_quantile() -> None:
         assert abs(estimate - truth) * 1000 < 8 * np.sqrt(q * (1 - q) / density)
 
 
-def test_several_quantiles_equal_single_ones() -> None:
+def test_frugal__estimates_several_quantiles_as_single_ones() -> None:
     stream = np.random.default_rng(1).normal(0, 30, 5_000)
     several = dpf.Frugal1U([0.9, 0.1, 0.5], decimals=1, coin_seed=3)
     several.update_many(stream)
@@ -44,10 +44,10 @@ def test_several_quantiles_equal_single_ones() -> None:
         assert single.estimate == estimate
 
 
-def test_start_is_in_data_units() -> None:
+def test_frugal__takes_its_start_in_data_units() -> None:
     assert dpf.Frugal1U(0.5, decimals=2, start=12.34).estimate == 12.34
 
 
-def test_estimate_is_for_one_quantile() -> None:
+def test_frugal__has_one_estimate_for_one_quantile_only() -> None:
     with pytest.raises(dpf.ParameterError, match="use estimates"):
         _ = dpf.Frugal1U([0.1, 0.2]).estimate

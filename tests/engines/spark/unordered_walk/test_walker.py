@@ -28,7 +28,7 @@ rows = st.lists(
 
 @settings(deadline=None, max_examples=60)
 @given(rows=rows, wide=st.booleans())
-def test_compiled_equals_plain(rows: list[tuple[int, float, int]], wide: bool) -> None:
+def test_walk_rows__compiled_equals_plain(rows: list[tuple[int, float, int]], wide: bool) -> None:
     codes, values, positions = (np.array(column) for column in zip(*rows, strict=True))
     words = np.array([word(PATH.key, int(position)) for position in positions], dtype=np.uint64)
     with np.errstate(over="ignore"):  # where functions run as they are written
@@ -65,13 +65,13 @@ def walked(rows: list[tuple[int, float, int]], cut: int, buckets: int = 0) -> li
 
 @settings(deadline=None, max_examples=40)
 @given(rows=rows, cut=st.integers(1, 40))
-def test_the_cut_into_batches_changes_nothing(rows: list[tuple[int, float, int]], cut: int) -> None:
+def test_walker__does_not_depend_on_the_cut_into_batches(rows: list[tuple[int, float, int]], cut: int) -> None:
     assert walked(rows, cut) == walked(rows, len(rows))
 
 
 @settings(deadline=None, max_examples=40)
 @given(rows=rows, cut=st.integers(1, 40), buckets=st.integers(1, 5), at_once=st.integers(1, 50))
-def test_packets_are_walked_in_the_order_of_words(
+def test_walker__walks_packets_in_the_order_of_words(
     rows: list[tuple[int, float, int]], cut: int, buckets: int, at_once: int
 ) -> None:
     in_order = sorted(rows, key=lambda row: word(PATH.key, row[2]))
@@ -80,7 +80,7 @@ def test_packets_are_walked_in_the_order_of_words(
         assert walked(rows[::-1], cut, buckets) == walked(in_order, len(rows))
 
 
-def test_where_rows_lie_does_not_decide_when_they_are_walked() -> None:
+def test_walker__walks_rows_whenever_their_words_say_wherever_they_lie() -> None:
     """Two files change places, as they do on Spark when one value makes the other file the larger one.
 
     Means of 300 walks differ by more than five standard deviations with a probability below 1e-6. The leg that must
@@ -115,7 +115,7 @@ def test_where_rows_lie_does_not_decide_when_they_are_walked() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(rows=rows, buckets=st.integers(1, 200), rounds=st.integers(1, 100))
-def test_a_row_is_in_one_round(rows: list[tuple[int, float, int]], buckets: int, rounds: int) -> None:
+def test_packets__have_a_row_in_one_round(rows: list[tuple[int, float, int]], buckets: int, rounds: int) -> None:
     codes, values, positions = (list(column) for column in zip(*rows, strict=True))
     batch = pa.record_batch({"code": pa.array(codes, pa.int32()), "item": values, "row": positions})
     packer = Packer(buckets, PATH.key, rounds)
@@ -133,7 +133,7 @@ def test_a_row_is_in_one_round(rows: list[tuple[int, float, int]], buckets: int,
     assert sorted(found) == sorted(word(PATH.key, row) for code, _, row in rows if code >= 0)
 
 
-def test_where_packets_are_cut_does_not_depend_on_what_rows_hold() -> None:
+def test_packets__are_cut_where_no_content_of_rows_decides() -> None:
     """The last row of each packet: the same positions, whether the rows before it move an estimate or not."""
 
     def ends(codes: list[int], items: list[float | None]) -> list[int]:
@@ -154,7 +154,7 @@ def test_where_packets_are_cut_does_not_depend_on_what_rows_hold() -> None:
     assert ends([0] * 6, [None, float("nan"), 1.0, 1.0, None, 1.0]) == [2, 5]
 
 
-def test_the_state_of_a_key_comes_before_its_rows() -> None:
+def test_walker__has_the_state_of_a_key_before_its_rows() -> None:
     state = pa.record_batch({"code": pa.array([1, 2], pa.int32()), "points": [[50, 70], [-5, 5]]})
     rows = pa.record_batch({"code": pa.array([2, 0], pa.int32()), "item": [9.0, 9.0], "row": [0, 1]})
     packed = [packet for batch in (state, rows) for packet in Packer(1, PATH.key)(iter([batch]))]
