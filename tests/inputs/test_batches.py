@@ -1,4 +1,4 @@
-"""Batches that end where no row decides, and reading ahead."""
+"""Batches of rows: where they end, which no row decides, and reading ahead."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Columns: which one is read, and how others are refused."""
+"""Columns: which one is read, and how a file that cannot give one is refused."""
 
 from pathlib import Path
 
