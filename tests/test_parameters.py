@@ -12,8 +12,8 @@ import pytest
 from dpfrugal import parameters
 from dpfrugal.errors import ParameterError, ParameterTypeError
 
-NOT_NUMBERS: list[Any] = ["1", None, 1j, True, [1], Decimal(1), np.bool_(True)]
-NOT_INTEGERS: list[Any] = [1.0, "1", None, True, Fraction(1, 2), np.float64(3)]
+NOT_NUMBERS: list[Any] = ["1", None, 1j, True, [1], Decimal(1), np.bool_(True), np.timedelta64(3)]
+NOT_INTEGERS: list[Any] = [np.timedelta64(3), 1.0, "1", None, True, Fraction(1, 2), np.float64(3)]
 
 
 @pytest.mark.parametrize("check", [parameters.number, parameters.positive, parameters.probability])
@@ -27,7 +27,9 @@ def test_number__leaves_nan_and_infinities_to_the_caller() -> None:
     assert math.isnan(parameters.number("size", math.nan))
     assert parameters.number("size", -math.inf) == -math.inf
     third: Any = Fraction(1, 3)
-    assert parameters.number("size", third) == third
+    assert parameters.probability("size", third) == 1 / 3
+    with pytest.raises(ParameterTypeError):  # a start is compared with items and saved, as they are
+        parameters.number("size", third)
 
 
 @pytest.mark.parametrize("value", [0, -1, -0.0, math.nan, math.inf, -math.inf])

@@ -18,34 +18,36 @@ NullKeys = Literal["raise", "drop"]
 MOST_PER_PERSON: Final = 10**9
 MOST_THREADS: Final = 64
 LONGEST_NAME: Final = 200
+# numpy counts its durations among the integers.
+NOT_NUMBERS: Final = (bool, np.timedelta64)
 
 Word = TypeVar("Word", bound=str)
 
 
-def number(name: str, value: float) -> float:
-    """``value``, if it is a real number; NaN and infinities are the caller's to refuse."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+def number(name: str, value: float, kinds: Any = (int, float, np.integer, np.floating)) -> float:
+    """``value``, if it is an integer or a float; NaN and infinities are the caller's to refuse."""
+    if isinstance(value, NOT_NUMBERS) or not isinstance(value, kinds):
         raise ParameterTypeError(f"{name} must be a number, not {type(value).__name__}.")
     return value
 
 
 def positive(name: str, value: float) -> float:
     """``value`` as a float, if it is finite and above zero."""
-    if not (math.isfinite(number(name, value)) and value > 0):
+    if not (math.isfinite(number(name, value, numbers.Real)) and value > 0):
         raise ParameterError(f"{name} must be finite and above 0; {value} is not.")
     return float(value)
 
 
 def probability(name: str, value: float) -> float:
     """``value`` as a float, if it lies strictly between 0 and 1."""
-    if not 0 < number(name, value) < 1:
+    if not 0 < number(name, value, numbers.Real) < 1:
         raise ParameterError(f"{name} must lie strictly between 0 and 1; {value} does not.")
     return float(value)
 
 
 def integer(name: str, value: int, low: int, high: int | None = None, *, shown_high: str = "", advice: str = "") -> int:
     """``value`` as an int, if it lies between ``low`` and ``high``; ``shown_high`` is a shorter way to write that."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    if isinstance(value, NOT_NUMBERS) or not isinstance(value, numbers.Integral):
         raise ParameterTypeError(f"{name} must be an integer, not {type(value).__name__}.")
     if high is None and value < low:
         raise ParameterError(f"{name} must be at least {low}; {value} is not.{advice}")

@@ -421,3 +421,26 @@ def test_a_fourth_guarantee__is_audited() -> None:
     """Events of Gaussian noise with σ = 4 on a value moved by 2 show μ = 0.5, and no more."""
     first, second = (np.array([1 - NormalDist(mean, 4.0).cdf(t) for t in range(-8, 9)]) for mean in (2.0, 0.0))
     assert FOURTH.least_size(first, second) == pytest.approx(np.full(17, FOURTH.size))
+
+
+def test_checked_guarantee__refuses_a_class_that_is_no_dataclass_of_its_own() -> None:
+    """All its instances would be recorded alike, whatever they promise."""
+
+    class Undecorated(dpf.PureDP):
+        pass
+
+    small, large = Undecorated(epsilon=0.01), Undecorated(epsilon=100.0)
+    with pytest.raises(ParameterTypeError, match="frozen dataclass"):
+        dpf.DPFrugal1U(0.5, small)
+    assert small != large
+
+
+def test_of_record__reads_the_names_of_this_package_as_its_own_classes() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Other(dpf.PureDP):
+        pass
+
+    Other.__name__ = "ApproxDP"
+    record = dpf.ApproxDP(epsilon=1.0, delta=1e-6).to_record()
+    assert Guarantee.of_record(record) == dpf.ApproxDP(epsilon=1.0, delta=1e-6)
+    del Other

@@ -14,7 +14,7 @@ from typing import Any
 from dpfrugal.budget.ledger import STALE, Ledger
 from dpfrugal.budget.ledger_rows import Spend, spend_of
 from dpfrugal.budget.person_moves import Exposure, exposure_of, of_exposure
-from dpfrugal.errors import DPFrugalError, LedgerError, ParameterError, ParameterTypeError, ReplayError
+from dpfrugal.errors import DPFrugalError, LedgerError, ParameterError, ParameterTypeError, PrivacyError, ReplayError
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 from dpfrugal.storage.json_values import integer_of
 
@@ -30,6 +30,7 @@ class Account:
         self._lineage = os.urandom(16).hex()
         self._holder = os.urandom(16).hex()  # never saved: no two objects share it
         self.generation = 0
+        self._held = False
         self._settled = 0  # of a stream: the generation of its newest recorded batch
         self._spent_before = False  # before the checkpoint that this was restored from
         self.exposure: Exposure | None = None if spend is None else spend.exposure
@@ -63,6 +64,13 @@ class Account:
         spend = spend_of(dataset, guarantee, by, guarantee.noise_rho(*sensitivities), max_items_per_person, exposure)
         ledger.check(spend)
         return cls(ledger, spend)
+
+    def held(self) -> "Account":
+        """The same account, for the one estimator that may draw noise on it."""
+        if self._held:
+            raise PrivacyError("An account is of one estimator; another one has it.")
+        self._held = True
+        return self
 
     @property
     def charged(self) -> bool:

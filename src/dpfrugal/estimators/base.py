@@ -45,7 +45,7 @@ class PrivateEstimator:
     _guarantee: Guarantee
 
     def __init__(self, account: Account) -> None:
-        self._account = account
+        self._account = account.held()
         self._lock = threading.Lock()
         self._owner: int | None = None
         self._forks, self._process = forks, os.getpid()
@@ -128,14 +128,8 @@ class PrivateEstimator:
         if account.charged and account.exposure != estimator._account.exposure:
             raise CheckpointError(f"{path} is charged for other noise than this version draws: start a new estimator.")
         account.prove_fresh(accept_replay_risk=accept_replay_risk, forget_if_stale=forget_if_stale)
-        estimator.resume(account)
+        resume(estimator, account)
         return estimator, contents.notes
-
-    def resume(self, account: Account) -> None:
-        """Internal: continue under the account of a checkpoint; where that is stale, without the items it held."""
-        self._account = account
-        if account.stale:
-            self._forget()
 
     def _contents(self) -> Contents:
         """All parameters and all state."""
@@ -172,3 +166,20 @@ def raw_contents(estimator: PrivateEstimator) -> Contents:
 def estimator_of_raw(kind: type[Estimator], contents: Contents) -> Estimator:
     """The estimator whose ``raw_contents`` these are, charged to nothing; ``resume`` must follow."""
     return kind._of_contents(contents)
+
+
+def resume(estimator: PrivateEstimator, account: Account) -> None:
+    """Let a restored estimator continue under the account of its checkpoint; if that is stale, without its items.
+
+    An account is of one estimator only, and for the noise that it was charged for: another estimator could draw noise
+    on it that no spend stands for.
+    """
+    with estimator._alone():
+        own = estimator._account
+        if own.charged or own.generation:
+            raise PrivacyError("This estimator has an account of its own and cannot continue under another one.")
+        if account.charged and account.exposure != own.exposure:
+            raise CheckpointError("The checkpoint is charged for other noise than this estimator draws.")
+        estimator._account = account.held()
+        if account.stale:
+            estimator._forget()

@@ -190,7 +190,13 @@ def without_views(array: Any) -> Any:
     import pyarrow as pa
 
     wide = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    return array.cast(wide.get(array.type, array.type))
+    if array.type not in wide:
+        return array
+    try:
+        return array.cast(wide[array.type])
+    except pa.ArrowException:  # its message has the length of all keys
+        pass
+    raise ItemError("The keys of this batch do not fit into memory; use smaller batches.")
 
 
 def strings_of(array: Any) -> Strings:

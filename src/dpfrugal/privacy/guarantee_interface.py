@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 G = TypeVar("G", bound="Guarantee")
 
 
-@dataclass(frozen=True)
+# Without eq: an undecorated subclass would inherit an equality under which all its instances are equal.
+@dataclass(frozen=True, eq=False)
 class Guarantee(ABC):
     """What covers a release: the noise it needs, what it implies, how it composes, how it is recorded.
 
@@ -124,10 +125,12 @@ class Guarantee(ABC):
 
     @classmethod
     def kinds(cls) -> dict[str, type[Self]]:
-        """Every guarantee derived from this class, by name; the first of a name counts."""
+        """Every guarantee derived from this class, by name; the names of this package mean its own classes."""
         found = {} if inspect.isabstract(cls) else {cls.__name__: cls}
         for derived in cls.__subclasses__():
-            found |= {name: kind for name, kind in derived.kinds().items() if name not in found}
+            for name, kind in derived.kinds().items():
+                if name not in found or kind.__module__.startswith("dpfrugal."):
+                    found[name] = kind
         return found
 
 
@@ -192,10 +195,12 @@ class GaussianNoise(Guarantee):
 
 
 def checked_guarantee(guarantee: G, kind: type[Guarantee] = Guarantee, name: str = "guarantee") -> G:
-    """``guarantee``, if it is one of that kind."""
+    """``guarantee``, if it is one of that kind: a frozen dataclass, whose fields are all that it promises."""
     if not isinstance(guarantee, kind):
         *others, last = kind.kinds()
         known = f"{', '.join(others)} or {last}" if others else last
         article = "an" if known[0] in "AEIOU" else "a"
         raise ParameterTypeError(f"{name} must be {article} {known}, not {type(guarantee).__name__}.")
+    if "__dataclass_fields__" not in vars(type(guarantee)):
+        raise ParameterTypeError(f"{type(guarantee).__name__} must be a frozen dataclass, as every guarantee is.")
     return guarantee

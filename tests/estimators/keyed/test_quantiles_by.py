@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -29,3 +30,10 @@ def test_quantiles_by__with_persons_batches_do_not_depend_on_how_the_reader_cuts
     reader = pa.RecordBatchReader.from_batches(TABLE.schema, [batch for several in batches for batch in several])
     dpf.quantiles_by(reader, "x", 0.5, dpf.PureDP(epsilon=1.0), by="key", person="who", keys=["a", "b", "c"])
     assert sizes == [128, 128, 44]
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int16])
+def test_quantiles_by__counts_rounds_in_plain_integers(kind: type) -> None:
+    """An integer of eight bits would overflow after the first release was paid for."""
+    table = dpf.quantiles_by(TABLE, "x", 0.5, dpf.PureDP(epsilon=1.0), by="key", keys=["a", "b", "c"], rounds=kind(2))
+    assert len(table) == 3

@@ -21,7 +21,7 @@ from dpfrugal.engines.spark.streaming_query import Query, checked_sink, checked_
 from dpfrugal.engines.spark.table import Rows, counts
 from dpfrugal.engines.two_scans import Options, checked_options
 from dpfrugal.errors import ParameterError, PrivacyError, ReplayError
-from dpfrugal.estimators.base import estimator_of_raw, raw_contents
+from dpfrugal.estimators.base import estimator_of_raw, raw_contents, resume
 from dpfrugal.estimators.releases import SegmentRelease
 from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
 from dpfrugal.privacy.guarantees import Guarantee
@@ -82,7 +82,7 @@ class Segments:
             newest_batch, record = newest
             contents = Contents(type(estimator).__name__, estimator.parameters(), record["state"])
             self._estimator = estimator_of_raw(PrivateQuantile, contents)
-            self._estimator.resume(goes_on(record["account"], ledger, dataset, newest_batch))
+            resume(self._estimator, goes_on(record["account"], ledger, dataset, newest_batch))
         self._order = Order(newest_batch)
 
     def take(self, batch: Any, batch_id: int) -> None:

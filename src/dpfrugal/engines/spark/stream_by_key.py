@@ -22,6 +22,7 @@ from dpfrugal.engines.spark.streaming_query import Query, checked_sink, checked_
 from dpfrugal.engines.spark.table_by_key import Found, KeyedOptions, Walk, released_frame
 from dpfrugal.engines.spark.worker import run
 from dpfrugal.engines.two_scans import checked_options
+from dpfrugal.estimators.base import resume
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
 from dpfrugal.estimators.keyed.state_record import release_of_record, release_to_record, restore_record, to_record
 from dpfrugal.parameters import integer
@@ -58,7 +59,7 @@ def stream_quantiles_by(
     checked_sink(sink, "a table")
     checked_trigger(trigger)
     checked_options(options, KeyedOptions)
-    integer("release_every", release_every, 1)
+    release_every = integer("release_every", release_every, 1)
     ledger, dataset = options.pop("ledger", None), options.pop("dataset", None)
     keys = fetched_keys(keys, by)
     estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=keys, discover_keys=discover_keys, **options)
@@ -120,7 +121,7 @@ class KeyedStream:
         if (newest := records.newest()) is not None:
             newest_batch, state = newest
             self._restore(state)
-            estimator.resume(goes_on(state["account"], ledger, dataset, newest_batch))
+            resume(estimator, goes_on(state["account"], ledger, dataset, newest_batch))
             if estimator.account.stale:
                 self._waiting, self._points, self._counted = 0, None, None
         self._order = Order(newest_batch)

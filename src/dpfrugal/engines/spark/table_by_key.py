@@ -80,7 +80,7 @@ def quantiles_by(
     of the rows, of which the last is returned: steps adapt where quantiles are far from the start, for the one
     guarantee. The other options are those of ``KeyedDPFrugal1U``.
     """
-    integer("rounds", rounds, 1)
+    rounds = integer("rounds", rounds, 1)
     checked_options(options, KeyedOptions)
     item(checked_frame(df, streaming=False), column)
     field(df, by)

@@ -37,7 +37,7 @@ def quantiles_by(
     ``rounds`` is how many releases there are, after equal numbers of rows, of which the last is returned: steps adapt
     where quantiles are far from the start. All of them cost the one guarantee.
     """
-    integer("rounds", rounds, 1)
+    rounds = integer("rounds", rounds, 1)
     estimator = KeyedDPFrugal1U(quantiles, guarantee, **options)
     names = {"column": column, "by": by} | ({} if person is None else {"person": person})
     for parameter, name in names.items():
