@@ -6,9 +6,9 @@ ordered set of points (all codes, the multiples of 10^-j rounded to doubles, the
 spread over their indices: evenly, or evenly over the binades of the distance from a centre, and evenly within each.
 
 Cumulative masses are exact pairs high·2^bits + low, so the mass of any range of codes is known as an integer and, with
-no cancellation, in float64 to within a few roundings. Worked number: of the base of doubles, 95% are spread over all
-doubles, a binade having 0.023%, and 5% over the multiples of 1, 0.1, …, 0.0001: 7 has 0.0048% of the whole and 7.25,
-which is a multiple of 0.01, 0.000019%.
+no cancellation, in float64 to within a few roundings. Worked number: of the base of doubles, half is spread over
+doubles, the binade from 4 to 8 having 0.25%, and half over the multiples of 1, 0.1, …, 0.0001: 7 has 0.049% of the
+whole and 7.25, which is a multiple of 0.01, 0.00019%.
 """
 
 import math
@@ -226,6 +226,29 @@ class Decimals(_AmongDoubles):
 
 
 @dataclass(frozen=True)
+class Sizes(_AmongDoubles):
+    """The doubles of a size from 2^-reach to 2^reach, exclusively: from 0 on those above 0, below −1 the others."""
+
+    reach: int
+
+    def upto(self, codes: Codes) -> Codes:
+        """Counted from the smallest of either sign."""
+        first, number = self._first, 2 * self.reach << 52
+        above = np.clip(codes, first - 1, first + number - 1) - first
+        below = np.clip(codes, -first - number, -first) + first - 1
+        return np.where(codes > -first, above, below)
+
+    def code(self, index: int) -> int:
+        """The double's code."""
+        return index + self._first if index >= 0 else index + 1 - self._first
+
+    @property
+    def _first(self) -> int:
+        """The code of the smallest positive one."""
+        return (1023 - self.reach) << 52
+
+
+@dataclass(frozen=True)
 class PowersOfTwo(_AmongDoubles):
     """k·2^exponent for |k| ≤ 2^53, each of which is a double; the index −2^53 − 1 stands for none."""
 
@@ -377,10 +400,15 @@ def _exponent(ends: NDArray[np.float64]) -> int | None:
 
 
 def base_of_doubles() -> Base:
-    """All doubles and ±inf, and 5% of the mass on multiples of 1, 0.1, …, 0.0001."""
-    # A binade of doubles gets 5 units of 2^63, one of whole numbers 4, …; there are 4094 of the one, 107 of the others.
-    lattices = [Component(weight, Binades(), Decimals(places)) for places, weight in enumerate((4, 2, 2, 1, 1))]
-    return Base(-INFINITY, INFINITY, (Component(5 << 11, Even()), *lattices), of_doubles=True)
+    """All doubles and ±inf: half of the mass on multiples of 1, 0.1, …, 0.0001, the other half on doubles.
+
+    A quarter of the latter is spread over all doubles, and a quarter each over those of ordinary size, from 2^-16 to
+    2^16, from 2^-64 to 2^64 and from 2^-256 to 2^256: sizes that are met more often have more mass.
+    """
+    # In units of 2^63 for a binade: 107 binades of each lattice, 4094 of all doubles, 64, 256 and 1024 of the others.
+    lattices = [Component(weight, Binades(), Decimals(places)) for places, weight in enumerate((64, 32, 32, 16, 16))]
+    sizes = [Component(weight << 11, Even(), Sizes(reach)) for reach, weight in ((16, 64), (64, 16), (256, 4))]
+    return Base(-INFINITY, INFINITY, (Component(1 << 11, Even()), *sizes, *lattices), of_doubles=True)
 
 
 def base_of_decimals(places: int) -> Base:
