@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.privacy.guarantees import PureDP
 
 Floats = NDArray[np.float64]
@@ -123,7 +123,7 @@ def count(items: Floats, edges: Floats) -> NDArray[np.int64]:
     return np.bincount(np.searchsorted(edges, items, side="right"), minlength=edges.size + 1)
 
 
-def run(machine: LocateRefine, stream: Floats) -> Floats:
+def run(machine: SegmentPlanner, stream: Floats) -> Floats:
     """Give the machine all whole segments of ``stream``; return the items of the open segment."""
     position = 0
     while position + (length := machine.segment_length) <= stream.size:
@@ -140,7 +140,7 @@ def repeat(name: str, n: int, epsilon: float, repetition: int) -> Outcome:
     stream = dataset.draw(np.random.default_rng([repetition, *name.encode()]), n)
     outcome: Outcome = []
     for q in QUANTILES:
-        machine = LocateRefine([q], PureDP(epsilon=epsilon))
+        machine = SegmentPlanner([q], PureDP(epsilon=epsilon))
         rest = run(machine, stream)
         unclosed = dataset.rank_error(machine.estimates[0], q)
         if rest.size:
@@ -190,7 +190,7 @@ def together(n: int, repetition: int) -> list[tuple[float, float]]:
     stream = dataset.draw(np.random.default_rng([repetition, 10]), n)
 
     def errors(quantiles: Sequence[float]) -> list[float]:
-        machine = LocateRefine(quantiles, PureDP(epsilon=1.0))
+        machine = SegmentPlanner(quantiles, PureDP(epsilon=1.0))
         rest = run(machine, stream)
         if rest.size:
             machine.absorb(count(rest, machine.edges))

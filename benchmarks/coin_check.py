@@ -23,7 +23,7 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.coin_tests import Fill, Test, neighbours, stream
-from dpfrugal.kernels import coins, walk_stream
+from dpfrugal.kernels import coins, compiled_coins
 
 RESULTS = Path(__file__).parent / "results"
 FALSE_ALARM = 1e-3
@@ -37,7 +37,7 @@ def fill_blocks(key: np.uint64, position: int, out: NDArray[np.uint32]) -> None:
     """The coins from ``position`` on, by the kernel that the library runs."""
     upper = np.empty(coins.BLOCK, np.uint16)
     for first in range(0, out.size, coins.BLOCK):
-        walk_stream.block_coins(key, position + first, out[first : first + coins.BLOCK], upper)
+        compiled_coins.block_coins(key, position + first, out[first : first + coins.BLOCK], upper)
 
 
 def library(seed: int) -> Fill:

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.accuracy import OTHERS, PAPER, QUANTILES
-from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.privacy.guarantees import PureDP
 
 
@@ -25,7 +25,7 @@ def covered(name: str, items: int, repetition: int) -> list[tuple[bool, bool]]:
     dataset, rng = (PAPER | OTHERS)[name], np.random.default_rng([repetition, *name.encode()])
     outcome = []
     for q in QUANTILES:
-        machine, left = LocateRefine([q], PureDP(epsilon=1.0)), items
+        machine, left = SegmentPlanner([q], PureDP(epsilon=1.0)), items
         while left > 0:
             below = [dataset.cdf(math.nextafter(edge, -math.inf)) for edge in machine.edges.tolist()]
             shares = np.maximum(np.diff([0.0, *below, 1.0]), 0.0)

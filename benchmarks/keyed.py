@@ -117,8 +117,8 @@ def pieces(keys: Any, values: NDArray[np.float64]) -> Callable[[], Any]:
 
 def from_parquet(path: Path) -> Callable[[], Any]:
     """Batches of a file, read ahead as the command line does."""
-    from dpfrugal.cli.by import MOST_WAITING
-    from dpfrugal.inputs.columns import read_ahead
+    from dpfrugal.cli.quantile_by_key import MOST_WAITING
+    from dpfrugal.inputs.batches import read_ahead
     from dpfrugal.inputs.files import open_column
 
     def batches() -> Any:

@@ -62,7 +62,7 @@ clock, spent = time.perf_counter, {}
 start = clock()
 import numpy
 from pathlib import Path
-import dpfrugal.cli.terminal, dpfrugal.inputs.files
+import dpfrugal.cli.progress, dpfrugal.inputs.files
 import dpfrugal as dpf
 spent["imports"] = clock() - start
 start = clock()

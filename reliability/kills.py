@@ -77,8 +77,10 @@ class Worker:
         ledger = None if self.careless else dpf.Ledger(self.folder / "budget.db", total=TOTAL)
         path = self.folder / "state"
         if path.exists():
-            estimator, told = self.kind._load(path, ledger, accept_replay_risk=self.careless, forget_if_stale=True)
-            self.held = [] if estimator._account.stale else told["held"]
+            estimator, told = self.kind.load_with_notes(
+                path, ledger, accept_replay_risk=self.careless, forget_if_stale=True
+            )
+            self.held = [] if estimator.account.stale else told["held"]
         else:
             estimator = self.kind(0.5, EACH, ledger=ledger, dataset=None if self.careless else "clicks")
         options = {"close": True} if self.kind is dpf.PrivateQuantile else {}
@@ -91,7 +93,7 @@ class Worker:
                     self.held.append(batch)
                     estimator.update_many([float(batch % 7)] * ITEMS)
                     self._step("checkpoint")
-                    estimator._save(path, held=self.held)
+                    estimator.save_with_notes(path, {"held": self.held})
                 self._step("release")
                 release = estimator.release(**options)
                 self._step("publish")
@@ -100,7 +102,7 @@ class Worker:
                 os.fsync(published.fileno())
                 self.notes.add({"published": [release.value, release.items]})
                 self._step("checkpoint")
-                estimator._save(path, held=self.held)
+                estimator.save_with_notes(path, {"held": self.held})
 
     def _step(self, name: str) -> None:
         self.notes.set(STEP, STEPS.index(name))
@@ -175,7 +177,7 @@ def check(folder: Path, kind: Any, notes: Notes) -> None:
             if "lineage" in line:
                 assert ledger.generation(line["lineage"]) >= line["generation"], "a confirmed generation is lost"
         if (folder / "state").exists():
-            kind._load(folder / "state", ledger, accept_replay_risk=False, forget_if_stale=True)
+            kind.load_with_notes(folder / "state", ledger, accept_replay_risk=False, forget_if_stale=True)
     confirmed = [line["published"] for line in lines if "published" in line]
     text = (folder / "published").read_text(encoding="utf-8") if (folder / "published").exists() else ""
     whole = iter([list(json.loads(line).values()) for line in text.split("\n")[:-1]])

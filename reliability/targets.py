@@ -57,8 +57,8 @@ def raw_state(estimator: Any) -> Any:
     """All that an estimator knows, to be compared; single items that wait are taken in first, as every batch does."""
     if isinstance(estimator, dpf.PrivateQuantile):
         estimator._settle()
-        state = (estimator._machine.items, estimator._filled, estimator._counts.tolist(), list(estimator._pending))
-        return repr((id(estimator._machine), state))
+        state = (estimator._planner.items, estimator._filled, estimator._counts.tolist(), list(estimator._pending))
+        return repr((id(estimator._planner), state))
     if isinstance(estimator, dpf.KeyedDPFrugal1U):
         return repr((estimator.items, estimator._state.estimates.tolist()))
     walk = estimator._walk

@@ -1,12 +1,12 @@
-"""Every error this package raises on purpose, under one roof.
+"""Every error that this package raises on purpose, under one base class.
 
-A message names the parameter, the rule, the parameter's value and what to do instead. It never contains an
-item: data must not travel in an error (privacy rule 6).
+A message names the parameter, the rule, the parameter's value and what to do instead. It never contains an item: an
+error must not carry data (privacy rule 6).
 """
 
 
 class DPFrugalError(Exception):
-    """The root of all errors of this package."""
+    """The base class of all errors of this package."""
 
 
 class ParameterError(DPFrugalError, ValueError):
@@ -30,7 +30,7 @@ class TableError(DPFrugalError, ValueError):
 
 
 class PrivacyError(DPFrugalError, RuntimeError):
-    """Going on would break the promised guarantee, so nothing was released."""
+    """To continue would break the guarantee, so nothing was released."""
 
 
 class BudgetExceeded(PrivacyError):  # noqa: N818 - the name says what happened
@@ -46,11 +46,11 @@ class ReplayError(PrivacyError):
 
 
 class LedgerError(DPFrugalError, RuntimeError):
-    """A ledger could not be opened, read or written; nothing was released on its account."""
+    """A ledger could not be opened, read or written; nothing was released that it should have recorded."""
 
 
 class CheckpointError(DPFrugalError, RuntimeError):
-    """A checkpoint could not be written, or is not what it should be: nothing was restored."""
+    """A checkpoint could not be written, or could not be restored because it is damaged or of another kind."""
 
 
 class CheckpointWarning(UserWarning):

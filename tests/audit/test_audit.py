@@ -6,18 +6,16 @@ matter of power: less than one audit in ten fails to, measured, and ten in a row
 """
 
 import json
-import math
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import mpmath
-import numpy as np
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal.audit import Case, audit, claims, confidence, search
+from dpfrugal.audit import Case, audit, confidence_bounds, neighbour_search
 from dpfrugal.audit.broken import BROKEN
 from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
 from dpfrugal.privacy.guarantees import Guarantee
@@ -43,7 +41,7 @@ AUDITS = 10
     ],
     ids=["L", "G", "ρ", "keyed", "PrivateQuantile"],
 )
-def test_what_keeps_its_promise_passes(
+def test_audit__passes_what_keeps_its_promise(
     cases: Callable[[], list[Case]], guarantee: Guarantee, runs: int, seen: float
 ) -> None:
     """And its loss is seen: an audit that sees nothing proves nothing."""
@@ -69,7 +67,7 @@ def test_what_keeps_its_promise_passes(
         ("raw-edges", THREE, 1_000, LEAST),
     ],
 )
-def test_a_mistake_is_found(name: str, guarantee: dpf.PureDP, runs: int, looks: tuple[int, int, int]) -> None:
+def test_audit__finds_a_mistake(name: str, guarantee: dpf.PureDP, runs: int, looks: tuple[int, int, int]) -> None:
     for _ in range(AUDITS):
         found = audit(BROKEN[name](), guarantee, runs=runs, looks=looks)
         if not found.passed:
@@ -78,43 +76,25 @@ def test_a_mistake_is_found(name: str, guarantee: dpf.PureDP, runs: int, looks: 
     assert str(found).startswith("FAIL")
 
 
-def test_the_bounds_are_those_of_clopper_and_pearson() -> None:
+def test_confidence__has_the_bounds_of_clopper_and_pearson() -> None:
     """At the bound, a count this far out has exactly the doubt's probability, by an independent beta function."""
     for hits, runs in ((1, 10), (7, 10), (10, 10), (90, 1_000), (999, 1_000), (770, 10_000), (3, 100_000)):
         for doubt in (0.025, 5e-7, 1e-10):
-            low, high = confidence.at_least(hits, runs, doubt), confidence.at_most(hits, runs, doubt)
+            low, high = confidence_bounds.at_least(hits, runs, doubt), confidence_bounds.at_most(hits, runs, doubt)
             with mpmath.workdps(40):
                 above = mpmath.betainc(hits, runs - hits + 1, 0, low, regularized=True)
                 below = mpmath.betainc(hits + 1, runs - hits, high, 1, regularized=True) if hits < runs else None
             assert float(above) == pytest.approx(doubt, rel=1e-6)
             assert high == 1 if below is None else float(below) == pytest.approx(doubt, rel=1e-6)
-    assert confidence.at_least(0, 50, 1e-6) == 0
+    assert confidence_bounds.at_least(0, 50, 1e-6) == 0
 
 
-def test_the_least_loss_is_within_what_laplace_and_gaussian_noise_have() -> None:
-    """The best event of discrete Laplace noise shows ε exactly; no event of Gaussian noise shows more than its ρ."""
-    a = math.exp(-1 / ONE.noise_scale(2))
-    p, q = np.array([1 / (1 + a)]), np.array([a**2 / (1 + a)])
-    assert claims.least_loss(p, q, ONE)[0] == pytest.approx(1)
-    assert claims.least_loss(q, p, ONE)[0] == 0
-    zcdp = dpf.ZCDP(rho=0.5)
-    sigma = zcdp.noise_scale(2)
-    t = np.linspace(-8, 8, 200)
-    tails = np.array([[float(mpmath.ncdf((mean - x) / sigma)) for x in t] for mean in (2, 0)])
-    losses = claims.least_loss(tails[0], tails[1], zcdp)
-    assert 0.25 < losses.max() <= 0.5
-    wide = claims.least_loss(tails[0], tails[1], dpf.ZCDP(rho=0.3))
-    assert wide.max() > 0.3  # the same noise does not keep a smaller ρ
-    approx = dpf.ApproxDP(epsilon=1.0, delta=0.1)
-    assert claims.least_loss(np.array([0.3]), np.array([0.1]), approx)[0] == pytest.approx(math.log(2))
-
-
-def test_the_search_finds_the_sensitivity_and_what_exceeds_it() -> None:
+def test_search__finds_the_sensitivity_and_what_exceeds_it() -> None:
     case = walk_cases(quantiles=(0.5,))[0]
-    pairs = list(search.pairs(case))
+    pairs = list(neighbour_search.pairs(case))
     one_release = [pair.distance for pair in pairs if len(pair.first) == 1]
     assert max(one_release) == 2  # Theorem 2: reached, and never exceeded
-    assert max(pair.distance for pair in search.pairs(BROKEN["skipped-coins"]()[2])) >= 6
+    assert max(pair.distance for pair in neighbour_search.pairs(BROKEN["skipped-coins"]()[2])) >= 6
     for pair in pairs:
         streams = [[repr(x) for items in side for x in items] for side in (pair.first, pair.second)]
         assert sum(a != b for a, b in zip(*streams, strict=True)) == 1
@@ -124,7 +104,7 @@ def test_the_search_finds_the_sensitivity_and_what_exceeds_it() -> None:
 @pytest.mark.parametrize(
     "options", [{"runs": 10}, {"runs": 10**9}, {"sure": 1.0}, {"sure": 0.0}], ids=lambda options: next(iter(options))
 )
-def test_bad_options_are_refused(options: dict[str, float]) -> None:
+def test_audit__refuses_bad_options(options: dict[str, float]) -> None:
     with pytest.raises(dpf.ParameterError):
         audit(walk_cases(), ONE, **options)  # type: ignore[arg-type]
 
@@ -133,7 +113,7 @@ def command(*options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "dpfrugal", "audit", *options], capture_output=True, text=True)
 
 
-def test_the_command_passes_and_draws(tmp_path: Path) -> None:
+def test_audit_command__passes_and_draws(tmp_path: Path) -> None:
     picture = tmp_path / "audit.png"
     options = ("--algorithm", "dp-frugal-1u", "--epsilon", "1", "--runs", "1000", "--confidence", str(SURE))
     done = command(*options, "--plot", str(picture))
@@ -145,7 +125,7 @@ def test_the_command_passes_and_draws(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "said"), [("20", "nothing could have failed"), ("0.001", "told apart at all")])
-def test_a_pass_that_says_nothing_says_so(epsilon: str, said: str) -> None:
+def test_audit_command__says_when_a_pass_says_nothing(epsilon: str, said: str) -> None:
     """A thousand runs show ε = 4.23 at most, and at ε = 0.001 they show nothing."""
     done = command("--algorithm", "dp-frugal-1u", "--epsilon", epsilon, "--runs", "1000", "--json")
     record = json.loads(done.stdout)
@@ -155,7 +135,7 @@ def test_a_pass_that_says_nothing_says_so(epsilon: str, said: str) -> None:
     assert said in done.stderr
 
 
-def test_the_command_fails_with_status_1() -> None:
+def test_audit_command__fails_with_status_1() -> None:
     done = command("--broken", "first-item", "--epsilon", "1", "--runs", "1000", "--json")
     assert done.returncode == 1
     record = json.loads(done.stdout)
@@ -173,7 +153,7 @@ def test_the_command_fails_with_status_1() -> None:
         (("--algorithm", "dp-frugal-1u", "--epsilon", "1", "--plot", "/nowhere/x.png"), "--plot"),
     ],
 )
-def test_the_command_refuses_bad_options(options: tuple[str, ...], said: str) -> None:
+def test_audit_command__refuses_bad_options(options: tuple[str, ...], said: str) -> None:
     done = command(*options)
     assert done.returncode == 2
     assert said in done.stderr

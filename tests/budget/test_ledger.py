@@ -35,7 +35,7 @@ def ledger(path: Path) -> dpf.Ledger:
     return dpf.Ledger(path, total=dpf.PureDP(epsilon=3.0))
 
 
-def test_what_is_spent_is_there_tomorrow(path: Path, ledger: dpf.Ledger) -> None:
+def test_ledger__keeps_what_was_spent(path: Path, ledger: dpf.Ledger) -> None:
     ledger.spend("clicks", ONE, by="the March report")
     again = dpf.Ledger(path)
     assert again.left("clicks") == dpf.PureDP(epsilon=2.0)
@@ -44,7 +44,7 @@ def test_what_is_spent_is_there_tomorrow(path: Path, ledger: dpf.Ledger) -> None
     assert again.total_spent("clicks", delta=1e-6).epsilon == pytest.approx(1.0, abs=1e-4)
 
 
-def test_beyond_the_total_nothing_is_spent_and_what_is_left_is_said(ledger: dpf.Ledger) -> None:
+def test_ledger__spends_nothing_beyond_the_total_and_says_what_is_left(ledger: dpf.Ledger) -> None:
     ledger.spend("clicks", dpf.PureDP(epsilon=2.5))
     with pytest.raises(dpf.BudgetExceeded, match=r"ε=0\.5 is left; ε=1 was asked for") as refusal:
         ledger.spend("clicks", ONE)
@@ -58,7 +58,9 @@ def test_beyond_the_total_nothing_is_spent_and_what_is_left_is_said(ledger: dpf.
 
 @pytest.mark.parametrize("guarantee", [ONE, dpf.ZCDP(rho=0.1), dpf.ApproxDP(epsilon=1.0, delta=1e-7)])
 @pytest.mark.parametrize("kind", [dpf.DPFrugal1U, dpf.PrivateQuantile])
-def test_an_estimator_spends_once_for_all_its_releases(path: Path, kind: Any, guarantee: dpf.Guarantee) -> None:
+def test_ledger__charges_an_estimator_once_for_all_its_releases(
+    path: Path, kind: Any, guarantee: dpf.Guarantee
+) -> None:
     ledger = dpf.Ledger(path, total=dpf.ApproxDP(epsilon=9.0, delta=1e-5))
     estimator = kind(0.5, guarantee, ledger=ledger, dataset="clicks")
     estimator.update_many(np.arange(100.0))
@@ -73,7 +75,9 @@ def test_an_estimator_spends_once_for_all_its_releases(path: Path, kind: Any, gu
 
 
 @pytest.mark.parametrize("kind", [dpf.DPFrugal1U, dpf.PrivateQuantile])
-def test_the_spend_is_on_disk_before_noise_is_taken(path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ledger__has_the_spend_on_disk_before_noise_is_taken(
+    path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Noise that is never taken, as in a crash, leaves the budget spent; the batch is as if it had not come."""
     ledger = dpf.Ledger(path, total=ONE)
     estimator = kind(0.5, ONE, ledger=ledger, dataset="clicks")
@@ -87,7 +91,6 @@ def test_the_spend_is_on_disk_before_noise_is_taken(path: Path, kind: Any, monke
         estimator.update_many(np.arange(5000.0))
         return estimator.release()
 
-    monkeypatch.setattr(noise, "drawn", crash)
     monkeypatch.setattr(noise, "measurement", crash)
     with pytest.raises(OSError, match="no noise"):
         items_and_release()
@@ -100,7 +103,7 @@ def test_the_spend_is_on_disk_before_noise_is_taken(path: Path, kind: Any, monke
         kind(0.5, ONE, ledger=ledger, dataset="clicks")
 
 
-def test_a_refused_spend_changes_nothing_in_the_estimator(ledger: dpf.Ledger) -> None:
+def test_ledger__that_refuses_a_spend_changes_nothing_in_the_estimator(ledger: dpf.Ledger) -> None:
     first, second = (dpf.PrivateQuantile(0.5, dpf.PureDP(epsilon=2.0), ledger=ledger, dataset="c") for _ in range(2))
     second.update_many(np.arange(100.0))
     first.update_many(np.arange(5000.0))
@@ -110,7 +113,7 @@ def test_a_refused_spend_changes_nothing_in_the_estimator(ledger: dpf.Ledger) ->
     assert (second.items, second._counts.tolist()) == (100, before)
 
 
-def test_weaker_protection_than_promised_is_refused(path: Path) -> None:
+def test_ledger__refuses_weaker_protection_than_promised(path: Path) -> None:
     ledger = dpf.Ledger(path, total=ONE, max_items_per_person=10)
     ledger.open("people", ONE, max_items_per_person=10)
     with pytest.raises(dpf.ParameterError, match="protects less"):
@@ -118,7 +121,7 @@ def test_weaker_protection_than_promised_is_refused(path: Path) -> None:
     dpf.PrivateQuantile(0.5, ONE, ledger=ledger, dataset="people", max_items_per_person=20)
 
 
-def test_totals_change_only_aloud_and_never_below_what_is_spent(path: Path, ledger: dpf.Ledger) -> None:
+def test_ledger__changes_totals_only_when_told_to_and_never_below_what_is_spent(path: Path, ledger: dpf.Ledger) -> None:
     ledger.spend("clicks", dpf.PureDP(epsilon=2.0))
     others: list[Any] = [{"total": dpf.PureDP(epsilon=4.0)}, {"max_items_per_person": 2}, {"adaptive": True}]
     for other in others:
@@ -132,7 +135,7 @@ def test_totals_change_only_aloud_and_never_below_what_is_spent(path: Path, ledg
     assert dpf.Ledger(path).dataset("clicks").total == dpf.PureDP(epsilon=2.0)
 
 
-def test_a_dataset_never_opened_is_a_sentence(path: Path, ledger: dpf.Ledger) -> None:
+def test_ledger__refuses_a_dataset_that_was_never_opened_in_a_sentence(path: Path, ledger: dpf.Ledger) -> None:
     with pytest.raises(dpf.LedgerError, match="never opened"):
         dpf.Ledger(path).spend("clicks", ONE)
     with pytest.raises(dpf.LedgerError, match="never opened"):
@@ -144,7 +147,7 @@ def test_a_dataset_never_opened_is_a_sentence(path: Path, ledger: dpf.Ledger) ->
         ledger.spend(3, ONE)  # type: ignore[arg-type]
 
 
-def test_parameters_belong_together(ledger: dpf.Ledger) -> None:
+def test_ledger__takes_its_parameters_together_or_not_at_all(ledger: dpf.Ledger) -> None:
     with pytest.raises(dpf.ParameterError, match="ledger="):
         dpf.DPFrugal1U(0.5, ONE, dataset="clicks")
     with pytest.raises(dpf.ParameterError, match="dataset="):
@@ -153,7 +156,9 @@ def test_parameters_belong_together(ledger: dpf.Ledger) -> None:
         dpf.DPFrugal1U(0.5, ONE, ledger="budget.db", dataset="clicks")  # type: ignore[arg-type]
 
 
-def test_a_clock_that_goes_back_leaves_times_in_order(ledger: dpf.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ledger__keeps_times_in_order_when_the_clock_goes_back(
+    ledger: dpf.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = iter([2e9, 1e9, 3e9, 5e8] * 10)
     monkeypatch.setattr("dpfrugal.budget.ledger_rows.clock", lambda: next(clock))
     for _ in range(8):
@@ -174,7 +179,7 @@ def spend_often(path: str, times: int, results: Any) -> None:
     results.put(done)
 
 
-def test_eight_processes_spend_at_once(path: Path) -> None:
+def test_ledger__lets_eight_processes_spend_at_once(path: Path) -> None:
     """The file is made, opened and spent from by all of them; thirty spends fit, and thirty are made."""
     context = multiprocessing.get_context("spawn")
     results: Any = context.Queue()
@@ -191,7 +196,7 @@ def test_eight_processes_spend_at_once(path: Path) -> None:
     assert len(ledger.dataset("clicks").spends) == 30
 
 
-def test_threads_spend_at_once(ledger: dpf.Ledger) -> None:
+def test_ledger__lets_threads_spend_at_once(ledger: dpf.Ledger) -> None:
     refusals = []
 
     def work() -> None:
@@ -210,7 +215,7 @@ def test_threads_spend_at_once(ledger: dpf.Ledger) -> None:
     assert len(refusals) == 5
 
 
-def test_files_that_are_no_ledger(tmp_path: Path) -> None:
+def test_ledger_file__refuses_files_that_are_no_ledger(tmp_path: Path) -> None:
     total = dpf.PureDP(epsilon=1.0)
     with pytest.raises(dpf.LedgerError, match="directory"):
         dpf.Ledger(tmp_path, total=total)
@@ -237,7 +242,7 @@ def test_files_that_are_no_ledger(tmp_path: Path) -> None:
         dpf.Ledger(other, total=total)
 
 
-def test_another_version_is_refused(path: Path, ledger: dpf.Ledger) -> None:
+def test_ledger_file__refuses_another_version(path: Path, ledger: dpf.Ledger) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 1")
     with pytest.raises(dpf.LedgerError, match="version 1"):
@@ -262,7 +267,9 @@ def test_another_version_is_refused(path: Path, ledger: dpf.Ledger) -> None:
         "DROP TABLE spends",
     ],
 )
-def test_what_was_not_written_by_a_ledger_is_refused(path: Path, ledger: dpf.Ledger, tamper: str) -> None:
+def test_ledger_file__refuses_rows_that_were_not_written_by_a_ledger(
+    path: Path, ledger: dpf.Ledger, tamper: str
+) -> None:
     for _ in range(2):
         ledger.spend("clicks", dpf.PureDP(epsilon=0.25))
     with sqlite3.connect(path) as connection:
@@ -272,7 +279,9 @@ def test_what_was_not_written_by_a_ledger_is_refused(path: Path, ledger: dpf.Led
         dpf.Ledger(path)
 
 
-def test_flipped_bytes_are_an_error_or_change_nothing(path: Path, ledger: dpf.Ledger, tmp_path: Path) -> None:
+def test_ledger_file__answers_flipped_bytes_with_an_error_or_the_same_contents(
+    path: Path, ledger: dpf.Ledger, tmp_path: Path
+) -> None:
     """Every 29th byte here; the long run flips all of them."""
     ledger.spend("clicks", dpf.PureDP(epsilon=0.25), by="the March report")
     truth = dpf.Ledger(path).datasets()
@@ -295,7 +304,7 @@ def test_flipped_bytes_are_an_error_or_change_nothing(path: Path, ledger: dpf.Le
             dpf.Ledger(copy)
 
 
-def test_the_log_never_holds_the_only_copy(path: Path, ledger: dpf.Ledger) -> None:
+def test_ledger_file__never_has_its_only_copy_in_the_log(path: Path, ledger: dpf.Ledger) -> None:
     """A process that dies leaves the write-ahead log behind; damaged or lost, it takes nothing with it."""
     ledger.spend("clicks", ONE)
     reader = sqlite3.connect(path)  # keeps the log from being removed, as a process that was killed would
@@ -308,7 +317,7 @@ def test_the_log_never_holds_the_only_copy(path: Path, ledger: dpf.Ledger) -> No
     assert dpf.Ledger(copy).left("clicks") == dpf.PureDP(epsilon=0.5)
 
 
-def test_a_ledger_that_cannot_be_written_is_a_sentence(
+def test_ledger_file__that_cannot_be_written_is_reported_in_a_sentence(
     path: Path, ledger: dpf.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Opened for reading only, as on a disk that is mounted so: nothing is spent, and no noise is taken."""
@@ -325,7 +334,7 @@ def test_a_ledger_that_cannot_be_written_is_a_sentence(
     estimator.release()
 
 
-def test_a_full_disk_is_a_sentence_and_takes_nothing_along(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ledger_file__on_a_full_disk_is_reported_and_loses_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = dpf.Ledger(path, total=dpf.PureDP(epsilon=900.0))
     ledger.spend("clicks", ONE)
     real, made = LedgerFile._connection, [ledger.dataset("clicks").spends[0]]
@@ -348,7 +357,7 @@ def test_a_full_disk_is_a_sentence_and_takes_nothing_along(path: Path, monkeypat
     ledger.spend("clicks", ONE)
 
 
-def test_a_ledger_that_vanishes_is_not_made_anew(path: Path, ledger: dpf.Ledger) -> None:
+def test_ledger_file__that_vanishes_is_not_made_anew(path: Path, ledger: dpf.Ledger) -> None:
     ledger.spend("clicks", ONE)
     path.unlink()
     with pytest.raises(dpf.LedgerError):
@@ -356,7 +365,7 @@ def test_a_ledger_that_vanishes_is_not_made_anew(path: Path, ledger: dpf.Ledger)
     assert not path.exists()
 
 
-def test_generations_move_for_one_holder_only(ledger: dpf.Ledger) -> None:
+def test_ledger__moves_generations_for_one_holder_only(ledger: dpf.Ledger) -> None:
     spend = ledger_rows.spend_of("clicks", ONE, "test", None, 1)
     assert ledger.advance(spend, "lineage", "a") == 1
     assert ledger.advance(spend, "lineage", "a") == 2  # interrupted before it could note 1: it still holds it
@@ -380,7 +389,7 @@ def told(*arguments: object) -> str:
     return done.stdout
 
 
-def test_the_command_line_keeps_the_books(tmp_path: Path) -> None:
+def test_ledger_command__keeps_the_books(tmp_path: Path) -> None:
     path, numbers = tmp_path / "budget.db", "\n".join(map(str, range(2000)))
     assert "does not exist" in refused("ledger", "show", path)
     told("add", path, "clicks", "--epsilon", 2)

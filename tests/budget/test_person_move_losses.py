@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal.budget import person_move_losses
-from dpfrugal.budget.composition import Claim, composed
+from dpfrugal.budget.composition import Claim, total_spent
 from dpfrugal.budget.loss_distributions import Losses
 from dpfrugal.budget.person_moves import Exposure, Move
 from dpfrugal.estimators.keyed.keyed_dp_frugal import keyed_exposure
-from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.estimators.walk.dp_frugal import walk_exposure
 from dpfrugal.privacy.discrete_gaussian import mass
 from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, PureDP
@@ -57,7 +57,7 @@ def times(*pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize("chance", [gaussian(0.7), gaussian(1.5), gaussian(4.0), laplace(0.6), laplace(3.0)])
-def test_a_smaller_shift_tells_no_more(chance: Chance) -> None:
+def test_person_move_losses__of_a_smaller_shift_tell_no_more(chance: Chance) -> None:
     """At every ε, below 0 too: one direction and, as both distributions are mirror images, the other."""
     with mpmath.workdps(40):
         for epsilon in EPSILONS:
@@ -67,7 +67,7 @@ def test_a_smaller_shift_tells_no_more(chance: Chance) -> None:
             assert mpmath.almosteq(delta_of(turned, epsilon), told[2], 1e-30, 1e-30)
 
 
-def test_a_smaller_shift_may_tell_more_where_noise_is_not_log_concave() -> None:
+def test_person_move_losses__of_a_smaller_shift_may_tell_more_without_log_concavity() -> None:
     """The lemma needs it: noise that is mostly even is told from a shift by 1, and not from one by 2."""
     with mpmath.workdps(40):
         bumpy: Chance = lambda x: mpmath.exp(-abs(x) / 4) * (1 if x % 2 == 0 else mpmath.mpf(10) ** -3)  # noqa: E731
@@ -75,7 +75,9 @@ def test_a_smaller_shift_may_tell_more_where_noise_is_not_log_concave() -> None:
 
 
 @pytest.mark.parametrize(("sigma", "shift", "copies"), [(0.8, 1, 1), (1.3, 3, 1), (1.0, 2, 2), (0.9, 1, 3)])
-def test_losses_of_gaussian_noise_are_those_of_the_definition(sigma: float, shift: int, copies: int) -> None:
+def test_person_move_losses__of_gaussian_noise_are_those_of_the_definition(
+    sigma: float, shift: int, copies: int
+) -> None:
     found = person_move_losses.of_exposure(Exposure("gaussian", 1, (Move(1, sigma, shift, copies),)))
     with mpmath.workdps(40):
         truth = times(*[pair_of(gaussian(sigma), shift, 11)] * copies)
@@ -85,7 +87,9 @@ def test_losses_of_gaussian_noise_are_those_of_the_definition(sigma: float, shif
 
 
 @pytest.mark.parametrize(("scale", "shift", "copies"), [(2.0, 1, 1), (0.7, 3, 1), (1.5, 2, 2), (4.0, 1, 3)])
-def test_losses_of_laplace_noise_are_those_of_the_definition(scale: float, shift: int, copies: int) -> None:
+def test_person_move_losses__of_laplace_noise_are_those_of_the_definition(
+    scale: float, shift: int, copies: int
+) -> None:
     found = person_move_losses.of_exposure(Exposure("laplace", 1, (Move(1, scale, shift, copies),)))
     outcomes: dict[int, tuple[float, float]] = {}
     a = math.exp(-1 / scale)
@@ -132,7 +136,7 @@ def told_by(exposure: Exposure, choose: Callable[[int, tuple[int, ...]], int]) -
 @pytest.mark.parametrize("kind", ["keyed", "segments", "walk"])
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 2**32))
-def test_whichever_moves_a_person_chooses_by_looking(kind: str, seed: int) -> None:
+def test_person_move_losses__bound_whichever_moves_a_person_chooses_by_looking(kind: str, seed: int) -> None:
     """Random strategies, each move a function of all noisy numbers before it: none tells more than is said."""
     exposure, rng = moves_of(kind), np.random.default_rng(seed)
     chosen: dict[tuple[int, ...], int] = {}
@@ -143,7 +147,7 @@ def test_whichever_moves_a_person_chooses_by_looking(kind: str, seed: int) -> No
         assert np.maximum(p - math.exp(epsilon) * q, 0).sum() <= found.delta(epsilon) * (1 + 1e-9)
 
 
-def test_the_best_that_a_person_can_do_is_not_overstated() -> None:
+def test_person_move_losses__do_not_overstate_the_best_that_a_person_can_do() -> None:
     """Where moves are equal in ρ, looking helps a little, and what is said is within a step of the lattice of that."""
     exposure = moves_of("segments")
     found = person_move_losses.of_exposure(exposure)
@@ -160,7 +164,9 @@ def test_the_best_that_a_person_can_do_is_not_overstated() -> None:
     st.integers(-6, 3),
     st.floats(0.02, 3.0),
 )
-def test_a_loss_that_is_split_never_tells_less(weights: list[float], unit: float, first: int, wanted: float) -> None:
+def test_on_lattice__never_tells_less_when_it_splits_a_loss(
+    weights: list[float], unit: float, first: int, wanted: float
+) -> None:
     losses = Losses(unit, first / 2, np.array(weights) / sum(weights), 0.0)
     split = person_move_losses.on_lattice(losses, wanted)
     assert split.chances.min() >= 0
@@ -172,7 +178,7 @@ def test_a_loss_that_is_split_never_tells_less(weights: list[float], unit: float
 
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.floats(0.3, 3.0), st.integers(1, 3)), min_size=2, max_size=4))
-def test_the_worst_of_several_is_their_maximum(kinds: list[tuple[float, int]]) -> None:
+def test_worst__is_the_maximum_of_several(kinds: list[tuple[float, int]]) -> None:
     unit = 0.01
     several = [
         person_move_losses.on_lattice(
@@ -216,9 +222,9 @@ def exact_epsilon(sigma: float, shift: int, count: int, delta: str) -> float:
 
 
 @pytest.mark.parametrize("delta", ["1e-6", "1e-12", "1e-20"])
-def test_a_small_delta_keeps_its_digits(delta: str) -> None:
+def test_person_move_losses__keep_the_digits_of_a_small_delta(delta: str) -> None:
     exposure = Exposure("gaussian", 1, (Move(1, 1.5, 2, 1),))
-    losses = person_move_losses.composed([exposure] * 4, float(delta))
+    losses = person_move_losses.losses_of_spends([exposure] * 4, float(delta))
     assert losses is not None
     assert losses.epsilon(float(delta)) == pytest.approx(exact_epsilon(1.5, 2, 4, delta), rel=1e-6)
 
@@ -238,7 +244,7 @@ def known(kind: str, rho: float, quantiles: int) -> tuple[Claim, list[Any]]:
         assert exposure is not None
         parts = [(exposure.moves[0].scale, 2, quantiles)]
     else:
-        exposure = LocateRefine([0.5] * quantiles, guarantee).exposure
+        exposure = SegmentPlanner([0.5] * quantiles, guarantee).exposure
         assert exposure is not None
         parts = [(exposure.moves[0].scale, 1, 2), (exposure.moves[1].scale, 1, 1)]
     made: Any = distributions.from_discrete_laplace_mechanism
@@ -275,7 +281,7 @@ others = st.lists(st.tuples(st.floats(0.01, 1.0), st.sampled_from([0.0, 1e-11]),
 
 @settings(max_examples=30, deadline=None)
 @given(spends, others, st.sampled_from([1e-8, 1e-6, 1e-4]))
-def test_totals_of_known_noise_are_those_of_dp_accounting(
+def test_person_move_losses__of_known_noise_have_the_totals_of_dp_accounting(
     kinds: list[tuple[str, float, int, int]], pairs: list[tuple[float, float, int]], delta: float
 ) -> None:
     """Beside bare guarantees: never below its optimistic ε, and above its pessimistic one by our rounding only."""
@@ -299,7 +305,7 @@ def test_totals_of_known_noise_are_those_of_dp_accounting(
             for all_before in together
             for way in ways
         ]
-    found = composed(claims, delta).epsilon
+    found = total_spent(claims, delta).epsilon
     assert found >= max(low.get_epsilon_for_delta(delta + ROUNDING) for low, _ in together) - 1e-9
     # A segment's noise is met in one of two ways; the larger δ is taken at each ε, which is more than either alone.
     mixed = 2e-2 if len(together) > 1 else 0.0
@@ -307,7 +313,7 @@ def test_totals_of_known_noise_are_those_of_dp_accounting(
     assert found <= highest * (1 + SPLIT + mixed) + 1e-9
 
 
-def test_less_shift_or_more_noise_than_there_is_would_be_below_dp_accounting() -> None:
+def test_person_move_losses__of_less_shift_or_more_noise_would_be_below_dp_accounting() -> None:
     """The comparison can fail, in both parameters of a record."""
     guarantee = ZCDP(rho=0.1)
     sigma = guarantee.noise_scale(2)
@@ -316,33 +322,33 @@ def test_less_shift_or_more_noise_than_there_is_would_be_below_dp_accounting() -
     )
     lowest = truth.self_compose(10).get_epsilon_for_delta(1e-6 + ROUNDING)
     for wrong in (Move(1, sigma, 1, 1), Move(1, 1.05 * sigma, 2, 1)):
-        losses = person_move_losses.composed([Exposure("gaussian", 1, (wrong,))] * 10, 1e-6)
+        losses = person_move_losses.losses_of_spends([Exposure("gaussian", 1, (wrong,))] * 10, 1e-6)
         assert losses is not None
         assert losses.epsilon(1e-6) < lowest - 0.2
-    right = person_move_losses.composed([Exposure("gaussian", 1, (Move(1, sigma, 2, 1),))] * 10, 1e-6)
+    right = person_move_losses.losses_of_spends([Exposure("gaussian", 1, (Move(1, sigma, 2, 1),))] * 10, 1e-6)
     assert right is not None
     assert lowest - 1e-9 <= right.epsilon(1e-6) == pytest.approx(7.2854, abs=1e-4)
 
 
-def test_what_would_take_too_long_goes_by_the_other_rules() -> None:
+def test_person_move_losses__leave_what_would_take_too_long_to_the_other_rules() -> None:
     guarantee = ZCDP(rho=60.0)
     claim = Claim(guarantee, None, walk_exposure(guarantee, 1, 1))
     assert claim.exposure is not None
-    assert person_move_losses.composed([claim.exposure], 1e-6) is None
-    assert composed([claim], 1e-6).rule == "zcdp"
+    assert person_move_losses.losses_of_spends([claim.exposure], 1e-6) is None
+    assert total_spent([claim], 1e-6).rule == "zcdp"
     many = [Exposure("gaussian", 1, (Move(1, 10.0 + k / 1000, 2, 1),)) for k in range(600)]
-    assert person_move_losses.composed(many, 1e-6) is None
-    assert person_move_losses.composed(many[:1] * 3000, 1e-6) is None
-    assert person_move_losses.composed([], 1e-6) is None
+    assert person_move_losses.losses_of_spends(many, 1e-6) is None
+    assert person_move_losses.losses_of_spends(many[:1] * 3000, 1e-6) is None
+    assert person_move_losses.losses_of_spends([], 1e-6) is None
 
 
 @pytest.mark.parametrize("count", [1, 7, 100, 1500])
-def test_many_different_spends_are_near_to_what_they_would_be_in_one_lattice(count: int) -> None:
+def test_person_move_losses__of_many_different_spends_are_near_those_of_one_lattice(count: int) -> None:
     """Spends that differ in the last digits share no lattice; their total is that of equal ones, but for rounding."""
     alike = Exposure("gaussian", 1, (Move(1, 20.0, 2, 1),))
-    equal = person_move_losses.composed([alike] * count, 1e-6)
+    equal = person_move_losses.losses_of_spends([alike] * count, 1e-6)
     kinds = [Exposure("gaussian", 1, (Move(1, 20.0 * (1 + 1e-9 * (k % 300)), 2, 1),)) for k in range(count)]
-    different = person_move_losses.composed(kinds, 1e-6)
+    different = person_move_losses.losses_of_spends(kinds, 1e-6)
     assert equal is not None
     assert different is not None
     assert different.epsilon(1e-6) == pytest.approx(equal.epsilon(1e-6), rel=1e-3)
@@ -350,7 +356,7 @@ def test_many_different_spends_are_near_to_what_they_would_be_in_one_lattice(cou
 
 
 @pytest.mark.parametrize("budget", [1, 2])
-def test_all_moves_count_in_whichever_order_they_stand(budget: int) -> None:
+def test_person_move_losses__count_all_moves_in_whichever_order_they_stand(budget: int) -> None:
     moves = Move(1, 5000.0, 1, 1), Move(1, 2.0, 2, 1)
     found = [person_move_losses.of_exposure(Exposure("laplace", budget, order)) for order in (moves, moves[::-1])]
     alone = person_move_losses.of_exposure(Exposure("laplace", budget, moves[1:]))
@@ -359,19 +365,19 @@ def test_all_moves_count_in_whichever_order_they_stand(budget: int) -> None:
         assert found[0].delta(epsilon) >= alone.delta(epsilon) * (1 - 1e-9)
 
 
-def test_a_person_who_may_move_far_tells_no_less_at_a_negative_epsilon() -> None:
+def test_person_move_losses__of_far_moves_tell_no_less_at_a_negative_epsilon() -> None:
     """P(S) ≤ e^ε·Q(S) + δ for all S: at ε → -∞ a δ below 1 would be none."""
     moves = Move(1, 0.9792244975223755, 6, 1), Move(2, 0.9053933621500352, 8, 1)
     losses = person_move_losses.of_exposure(Exposure("gaussian", 2, moves))
     assert min(losses.delta(epsilon) + math.exp(epsilon) for epsilon in (-90.0, -60.0, -30.0, -10.0)) >= 1.0
 
 
-def test_noise_on_record_makes_no_spend_larger() -> None:
+def test_person_move_losses__on_record_make_no_spend_larger() -> None:
     gaussian = ZCDP(rho=0.0045)
-    machine = LocateRefine([0.5], gaussian)
+    machine = SegmentPlanner([0.5], gaussian)
     made = [Claim(gaussian, None, machine.exposure)] * 2
     for epsilon in (0.7, 3.1, 19.53):
         pure = PureDP(epsilon=epsilon)
-        own = LocateRefine([0.5], pure)
-        with_noise = composed([*made, Claim(pure, None, own.exposure)], 1e-5).epsilon
-        assert with_noise <= composed([*made, Claim(pure)], 1e-5).epsilon
+        own = SegmentPlanner([0.5], pure)
+        with_noise = total_spent([*made, Claim(pure, None, own.exposure)], 1e-5).epsilon
+        assert with_noise <= total_spent([*made, Claim(pure)], 1e-5).epsilon

@@ -35,7 +35,7 @@ def said(ledger: dpf.Ledger) -> str:
 
 
 @pytest.mark.parametrize("command", [["quantile", "-"], ["watch", "--every", "1000"]])
-def test_a_bad_line_after_the_spend(command: list[str], ledger: dpf.Ledger) -> None:
+def test_spending__is_reported_at_a_bad_line_after_the_spend(command: list[str], ledger: dpf.Ledger) -> None:
     done = run(*command, *options(ledger), text=f"{GOOD}\nsecret\n")
     assert done.returncode == 2
     (error,) = [line for line in done.stderr.splitlines() if not line.startswith("note: ")]  # noise may look like drift
@@ -45,14 +45,14 @@ def test_a_bad_line_after_the_spend(command: list[str], ledger: dpf.Ledger) -> N
 
 
 @pytest.mark.parametrize("command", [["quantile", "-"], ["watch", "--every", "1000"]])
-def test_a_bad_line_before_any_spend(command: list[str], ledger: dpf.Ledger) -> None:
+def test_spending__has_nothing_to_report_at_a_bad_line_before_it(command: list[str], ledger: dpf.Ledger) -> None:
     done = run(*command, *options(ledger), text="1\nsecret\n")
     assert done.returncode == 2
     assert "spent" not in done.stderr
     assert ledger.left("clicks") == THREE
 
 
-def test_a_bad_last_line_of_a_file(ledger: dpf.Ledger, tmp_path: Path) -> None:
+def test_spending__is_reported_at_a_bad_last_line_of_a_file(ledger: dpf.Ledger, tmp_path: Path) -> None:
     path = tmp_path / "items.csv"
     path.write_text("ms\n" + "7\n" * 3_000_000 + "secret\n", encoding="utf-8")
     done = run("quantile", path, *options(ledger))
@@ -60,7 +60,7 @@ def test_a_bad_last_line_of_a_file(ledger: dpf.Ledger, tmp_path: Path) -> None:
     assert said(ledger) in done.stderr
 
 
-def test_a_key_that_is_missing_after_a_round(ledger: dpf.Ledger, tmp_path: Path) -> None:
+def test_spending__is_reported_at_a_missing_key_after_a_round(ledger: dpf.Ledger, tmp_path: Path) -> None:
     path, rows = tmp_path / "rows.parquet", 3 << 20
     keys = pa.array(["a"] * (rows - 1) + [None])
     pq.write_table(pa.table({"key": keys, "ms": np.ones(rows)}), path, row_group_size=1 << 20)
@@ -72,7 +72,7 @@ def test_a_key_that_is_missing_after_a_round(ledger: dpf.Ledger, tmp_path: Path)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
-def test_output_that_cannot_be_written(ledger: dpf.Ledger) -> None:
+def test_spending__is_reported_when_the_output_cannot_be_written(ledger: dpf.Ledger) -> None:
     with open("/dev/full", "w", encoding="utf-8") as full:
         done = subprocess.run(
             [*COMMAND, "quantile", "-", *options(ledger)], input=GOOD, stdout=full, stderr=subprocess.PIPE, text=True
@@ -107,7 +107,7 @@ def interrupted(ledger: dpf.Ledger) -> tuple[int, str]:
     return process.returncode, process.communicate()[1]
 
 
-def test_ctrl_c_after_the_spend(ledger: dpf.Ledger) -> None:
+def test_spending__is_reported_on_ctrl_c(ledger: dpf.Ledger) -> None:
     """Python loses an interrupt that comes within a callback from C, as when compiled code is loaded: then again."""
     status, errors = interrupted(ledger)
     while not status and ledger.left("clicks") is not None:
@@ -120,7 +120,7 @@ def test_ctrl_c_after_the_spend(ledger: dpf.Ledger) -> None:
     )
 
 
-def test_a_watch_says_at_its_end_what_is_left(ledger: dpf.Ledger) -> None:
+def test_spending__is_reported_at_the_end_of_a_watch_with_what_is_left(ledger: dpf.Ledger) -> None:
     done = run("watch", "--every", "1000", *options(ledger), text=GOOD)
     assert done.returncode == 0
     assert "clicks: ε=2 is left of ε=3" in done.stderr
@@ -136,7 +136,7 @@ class Shuffled:
         return two_scans.Counts(np.zeros(edges.size + 1, dtype=np.int64), 0, fingerprint=2)
 
 
-def test_a_table_that_did_not_keep_its_order(ledger: dpf.Ledger) -> None:
+def test_spending__is_reported_for_a_table_that_did_not_keep_its_order(ledger: dpf.Ledger) -> None:
     with pytest.raises(dpf.PrivacyError, match="order") as caught:
         two_scans.private_quantiles(Shuffled(), 0.5, ONE, {"ledger": ledger, "dataset": "clicks"})
     assert caught.value.__notes__ == [said(ledger)]
@@ -145,19 +145,19 @@ def test_a_table_that_did_not_keep_its_order(ledger: dpf.Ledger) -> None:
     assert not hasattr(caught.value, "__notes__")
 
 
-def test_a_ledger_that_is_gone_is_no_silence(ledger: dpf.Ledger) -> None:
+def test_spending__is_reported_when_the_ledger_is_gone(ledger: dpf.Ledger) -> None:
     p = dpf.PrivateQuantile(0.5, ONE, ledger=ledger, dataset="clicks")
     p.update_many(np.arange(2000.0))
     ledger.path.unlink()
-    with pytest.raises(ZeroDivisionError) as caught, p._account.owning_up():
+    with pytest.raises(ZeroDivisionError) as caught, p.account.owning_up():
         _ = 1 / 0
     assert "may have been spent on 'clicks'" in caught.value.__notes__[0]
 
 
-def test_what_an_earlier_run_has_spent_is_not_this_ones(ledger: dpf.Ledger, tmp_path: Path) -> None:
+def test_spending__of_an_earlier_run_is_not_reported_as_this_ones(ledger: dpf.Ledger, tmp_path: Path) -> None:
     books = (*options(ledger), "--checkpoint", tmp_path / "c.private")
     assert run("watch", "--every", "1000", *books, text=GOOD).returncode == 0
     done = run("watch", "--every", "1000", *books, text="secret\n")
     assert done.returncode == 2
-    assert "Going on from" in done.stderr
+    assert "Continuing from" in done.stderr
     assert "was spent" not in done.stderr

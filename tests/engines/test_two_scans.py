@@ -33,7 +33,7 @@ def shared_stream() -> dict[str, Any]:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("column", ["float", "integer"])
-def test_the_same_answer_everywhere(column: str, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_scans__give_the_same_answer_everywhere(column: str, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import pandas as pd
 
     from dpfrugal.engines.spark import table as spark_table
@@ -76,7 +76,7 @@ def test_the_same_answer_everywhere(column: str, spark: Any, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
-def test_a_table_in_order_of_time_is_as_good_as_a_shuffled_one(engine: str) -> None:
+def test_two_scans__are_as_good_on_a_table_in_order_of_time_as_on_a_shuffled_one(engine: str) -> None:
     # The added error has a standard deviation below 0.3 of the unit of the bound.
     count = 600_000
     ordered = np.arange(count, dtype=np.float64)
@@ -105,13 +105,13 @@ class Moved:
         return Counts(np.ones(edges.size + 1, dtype=np.int64), 0, 8)
 
 
-def test_rows_that_change_places_are_noticed() -> None:
+def test_two_scans__notice_rows_that_change_places() -> None:
     with pytest.raises(PrivacyError, match="did not keep their order"):
         private_quantiles(Moved(), 0.5, GUARANTEE, {})
 
 
 @pytest.mark.parametrize("engine", [dpd, dpp])
-def test_refusals(engine: Any) -> None:
+def test_two_scans__refuse_in_sentences(engine: Any) -> None:
     frame = pl.DataFrame({"x": [1.0, None, 3.0], "text": ["a", "b", "c"]})
     table, empty = frame, frame.clear()
     if engine is dpd:
@@ -132,7 +132,7 @@ def test_refusals(engine: Any) -> None:
             engine.private_quantiles(other, "x", 0.5, GUARANTEE)
 
 
-def test_a_ledger_is_charged_once_for_a_table(tmp_path: Path) -> None:
+def test_two_scans__charge_a_ledger_once_for_a_table(tmp_path: Path) -> None:
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.PureDP(epsilon=1.5))
     frame = pl.DataFrame({"x": np.arange(200_000.0)})
     dpp.private_quantiles(frame, "x", 0.5, GUARANTEE, ledger=ledger, dataset="rows")
@@ -154,7 +154,7 @@ class Kept:
         self.texts.append((batch, json.dumps(state)))
 
 
-def test_a_stream_goes_on_from_its_record_under_the_spend_it_has(
+def test_two_scans__go_on_with_a_stream_from_its_record_under_the_spend_it_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def counts(batch: Any, column: str, edges: Any) -> Counts:
@@ -191,7 +191,7 @@ def test_a_stream_goes_on_from_its_record_under_the_spend_it_has(
         with pytest.raises(PrivacyError, match="ended this stream in the middle"):
             again.take(np.tile(batches[4], 20), 4)
     third = stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
-    assert third._estimator._account.stale
+    assert third._estimator.account.stale
     third.take(np.tile(batches[4], 20), 4)
     assert third._estimator.items <= 12_000
     # Between the record and its note in the ledger: nothing was shown, and the next driver notes it.
@@ -202,7 +202,7 @@ def test_a_stream_goes_on_from_its_record_under_the_spend_it_has(
             third.take(np.tile(batches[5], 40), 5)
     assert len(shown) == before
     fourth = stream.Segments(bare, "x", kept, sink, ledger)  # type: ignore[arg-type]
-    assert not fourth._estimator._account.stale
+    assert not fourth._estimator.account.stale
     fourth.take(np.tile(batches[5], 40), 5)
     assert len(shown) == before + 1
     # Two drivers go on from one record. The second claims what the first took noise for, so the first shows nothing.

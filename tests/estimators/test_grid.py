@@ -16,13 +16,13 @@ decimals = st.integers(0, 15)
 
 
 @given(decimals=decimals, item=st.integers(-(2**80), 2**80))
-def test_integers_are_exact_until_they_saturate(decimals: int, item: int) -> None:
+def test_grid__is_exact_for_integers_until_they_saturate(decimals: int, item: int) -> None:
     exact = item * 10**decimals
     assert Grid(decimals).index(item) == min(max(exact, LOWEST_ITEM), HIGHEST_ITEM)
 
 
 @given(decimals=decimals, item=st.floats(allow_nan=False))
-def test_floats_are_floored_after_scaling(decimals: int, item: float) -> None:
+def test_grid__floors_floats_after_scaling(decimals: int, item: float) -> None:
     index = Grid(decimals).index(item)
     scaled = item * 10.0**decimals
     if math.isinf(scaled):
@@ -40,42 +40,42 @@ def test_floats_are_floored_after_scaling(decimals: int, item: float) -> None:
         fill=st.nothing(),
     ),
 )
-def test_arrays_equal_single_items(decimals: int, items: np.ndarray) -> None:
+def test_grid__maps_arrays_as_single_items(decimals: int, items: np.ndarray) -> None:
     if items.dtype.kind == "f":
         items = items[~np.isnan(items)]
     grid = Grid(decimals)
     assert grid.indices(items).tolist() == [grid.index(item) for item in items.tolist()]
 
 
-def test_infinity_is_beyond_every_estimate() -> None:
+def test_grid__puts_infinity_beyond_every_estimate() -> None:
     assert Grid(3).index(math.inf) > LARGEST_ESTIMATE + 2**61
     assert Grid(3).index(-math.inf) < -LARGEST_ESTIMATE - 2**61
 
 
 @pytest.mark.parametrize("decimals", [-1, 16, 10**9])
-def test_decimals_out_of_range_are_refused(decimals: int) -> None:
+def test_grid__refuses_decimals_out_of_range(decimals: int) -> None:
     with pytest.raises(ParameterError, match="decimals must be between 0 and 15"):
         Grid(decimals)
 
 
 @pytest.mark.parametrize("decimals", [1.0, "2", None, True])
-def test_decimals_of_other_types_are_refused(decimals: object) -> None:
+def test_grid__refuses_decimals_of_other_types(decimals: object) -> None:
     with pytest.raises(ParameterTypeError, match="decimals"):
         Grid(decimals)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("start", [math.nan, math.inf, 1e30, 10**400])
-def test_starts_off_the_grid_are_refused(start: float) -> None:
+def test_grid__refuses_starts_beyond_its_ends(start: float) -> None:
     with pytest.raises(ParameterError, match="start"):
         Grid(2).start(start)
 
 
 @pytest.mark.parametrize("start", ["0", None, 1j, True])
-def test_starts_of_other_types_are_refused(start: object) -> None:
+def test_grid__refuses_starts_of_other_types(start: object) -> None:
     with pytest.raises(ParameterTypeError, match="start"):
         Grid(2).start(start)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("start", [5, 5.0, np.int32(5), np.float32(5)])
-def test_starts_may_be_any_number(start: float) -> None:
+def test_grid__accepts_any_number_as_a_start(start: float) -> None:
     assert Grid(2).start(start) == 500

@@ -62,7 +62,7 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_any_data_frame_gives_the_same_quantiles(frame: str) -> None:
+def test_dataframes__give_the_same_quantiles_whatever_their_library(frame: str) -> None:
     """Noise of scale 2 steps of 0.01 and the jitter of the walk; |error| > 0.5 has a chance below e^-25."""
     table = dpf.quantiles_by(
         FRAMES[frame](TABLE), "delay", 0.5, dpf.PureDP(epsilon=1.0), by="carrier", keys=CARRIERS, decimals=2, start=10.5
@@ -73,7 +73,7 @@ def test_any_data_frame_gives_the_same_quantiles(frame: str) -> None:
     assert table.schema.metadata[b"items"] == str(ROWS).encode()
 
 
-def test_persons_and_discovery() -> None:
+def test_quantiles_by__takes_persons_and_discovers_keys() -> None:
     table = dpf.quantiles_by(
         TABLE,
         "delay",
@@ -92,7 +92,7 @@ def test_persons_and_discovery() -> None:
 
 
 @pytest.mark.parametrize("frame", ["arrow", "pandas", "polars", "duckdb"])
-def test_rounds_release_after_equal_numbers_of_rows(frame: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quantiles_by__releases_after_equal_numbers_of_rows(frame: str, monkeypatch: pytest.MonkeyPatch) -> None:
     released = []
     release = dpf.KeyedDPFrugal1U.release
 
@@ -107,7 +107,7 @@ def test_rounds_release_after_equal_numbers_of_rows(frame: str, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("recipe", re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL))
-def test_recipes_run_in_five_lines(recipe: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recipes__run_in_five_lines(recipe: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(recipe, "docs/keys.md", "exec"), {})  # noqa: S102 - it is ours
     assert "DL" in capsys.readouterr().out
     assert len(recipe.splitlines()) <= 5
@@ -139,6 +139,8 @@ def options(**others: Any) -> dict[str, Any]:
         (TABLE.to_reader(), "delay", options(rounds=2), "rounds is for data that say how many rows"),
     ],
 )
-def test_what_cannot_be_used_is_refused(data: Any, column: Any, given: dict[str, Any], sentence: str) -> None:
+def test_quantiles_by__refuses_what_cannot_be_used(
+    data: Any, column: Any, given: dict[str, Any], sentence: str
+) -> None:
     with pytest.raises(dpf.DPFrugalError, match=sentence):
         dpf.quantiles_by(data, column, 0.5, dpf.PureDP(epsilon=1.0), **given)

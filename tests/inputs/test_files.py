@@ -60,7 +60,7 @@ WRITERS: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_every_kind_of_file_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
+def test_files__of_every_kind_give_the_same_numbers(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     WRITERS[name](path)
     column = open_column(path, "ms")
@@ -72,7 +72,7 @@ def test_every_kind_of_file_gives_the_same_numbers(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_missing_column_is_answered_with_those_there_are(name: str, tmp_path: Path) -> None:
+def test_files__answer_a_missing_column_with_those_there_are(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     WRITERS[name](path)
     for column in ("nope", None):
@@ -81,7 +81,7 @@ def test_a_missing_column_is_answered_with_those_there_are(name: str, tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.arrows"])
-def test_a_column_that_is_not_numeric_is_refused(name: str, tmp_path: Path) -> None:
+def test_files__refuse_a_column_that_is_not_numeric(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     WRITERS[name](path)
     with pytest.raises(TableError, match="'name' is not numeric; it holds string"):
@@ -89,7 +89,7 @@ def test_a_column_that_is_not_numeric_is_refused(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.ndjson"])
-def test_a_text_column_that_is_not_numeric_is_refused_at_its_first_line(name: str, tmp_path: Path) -> None:
+def test_text_files__refuse_a_column_that_is_not_numeric_at_its_first_line(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     WRITERS[name](path)
     line = 2 if name == "a.csv" else 1
@@ -99,7 +99,7 @@ def test_a_text_column_that_is_not_numeric_is_refused_at_its_first_line(name: st
 
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("keep", [0.9, 0.5, 0.1])
-def test_truncated_files_are_refused_or_end_early_but_never_crash(name: str, keep: float, tmp_path: Path) -> None:
+def test_files__that_are_truncated_are_refused_or_end_early(name: str, keep: float, tmp_path: Path) -> None:
     path = tmp_path / name
     WRITERS[name](path)
     data = path.read_bytes()
@@ -113,7 +113,7 @@ def test_truncated_files_are_refused_or_end_early_but_never_crash(name: str, kee
         assert rows < ITEMS.size
 
 
-def test_damaged_parquet_pages_are_refused(tmp_path: Path) -> None:
+def test_files__refuse_damaged_parquet_pages(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     write_parquet(path)
     data = bytearray(path.read_bytes())
@@ -132,11 +132,11 @@ BAD_TEXT: dict[str, tuple[str, str, str]] = {
     "string in ndjson": ("b.ndjson", '{"ms": 1}\n{"ms": "4242"}\n', "line 2 has no number in column 'ms'"),
     "bool in ndjson": ("b.ndjson", '{"ms": 1}\n{"ms": true}\n', "line 2 has no number in column 'ms'"),
     "late in ndjson": ("b.ndjson", '{"ms": 1}\n' * 2_000 + '{"ms": "4242"}\n', "line 2001 has no number"),
-    "half a line": ("b.ndjson", '{"ms": 1}\n' * 2_000 + '{"ms": 4242', "line 2001 is no JSON object"),
-    "an array": ("b.json", '[{"ms": 4242}]', "line 1 is no JSON object"),
-    "no json": ("b.json", "ms: 4242", "no readable JSON Lines file in UTF-8"),
+    "half a line": ("b.ndjson", '{"ms": 1}\n' * 2_000 + '{"ms": 4242', "line 2001 is not a JSON object"),
+    "an array": ("b.json", '[{"ms": 4242}]', "line 1 is not a JSON object"),
+    "no json": ("b.json", "ms: 4242", "not a readable JSON Lines file in UTF-8"),
     "a number beyond floats": ("b.ndjson", '{"ms": 1}\n{"ms": 1e4242}\n', "line 2 has no number"),
-    "deep nesting": ("b.ndjson", '{"ms": ' + "[" * 50_000 + "4242", "no readable JSON Lines file"),
+    "deep nesting": ("b.ndjson", '{"ms": ' + "[" * 50_000 + "4242", "not a readable JSON Lines file"),
     "no header, two columns": ("b.csv", "4242.5,a\n1,b\n", "looks like data, not a header"),
     "no header, but a column": ("b.csv", "4242.5\n1\n", "looks like data, not a header; leave out --column"),
     "two columns of a name": ("b.csv", "ms,ms\n4242,1\n", "2 columns 'ms'"),
@@ -144,7 +144,7 @@ BAD_TEXT: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("case", BAD_TEXT)
-def test_bad_text_is_named_by_line_and_not_shown(case: str, tmp_path: Path) -> None:
+def test_text_files__name_bad_text_by_its_line_and_do_not_show_it(case: str, tmp_path: Path) -> None:
     name, text, message = BAD_TEXT[case]
     path = tmp_path / name
     path.write_text(text)
@@ -164,7 +164,7 @@ def test_bad_text_is_named_by_line_and_not_shown(case: str, tmp_path: Path) -> N
         ("c.ndjson", '{"ms": 1}\n\n{"other": 2, "ms": 2.5}\n', [1, 2.5]),
     ],
 )
-def test_text_as_people_write_it(name: str, text: str, expected: list[float], tmp_path: Path) -> None:
+def test_text_files__read_text_as_people_write_it(name: str, text: str, expected: list[float], tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(text)
     found = [batch for batch, _ in open_column(path, None if name == "c.txt" else "ms").batches]
@@ -175,16 +175,16 @@ def test_text_as_people_write_it(name: str, text: str, expected: list[float], tm
     ("make", "message"),
     [
         (lambda path: path / "nope.csv", "no such file"),
-        (lambda path: path, "no regular file"),
-        (lambda path: Path("/dev/stdin"), "no regular file"),
+        (lambda path: path, "not a regular file"),
+        (lambda path: Path("/dev/stdin"), "not a regular file"),
         (lambda path: written(path / "e.csv", b""), "empty"),
         (lambda path: written(path / "e.xyz", b"hello"), "--format"),
-        (lambda path: written(path / "e.parquet", b"PAR1 and then nothing"), "no readable Parquet file"),
-        (lambda path: written(path / "e.csv", b"\xff\xfe\x00\x01"), "no readable CSV file in UTF-8"),
-        (lambda path: written(path / "e.arrow", b"ARROW1\0\0"), "no readable Arrow IPC file"),
+        (lambda path: written(path / "e.parquet", b"PAR1 and then nothing"), "not a readable Parquet file"),
+        (lambda path: written(path / "e.csv", b"\xff\xfe\x00\x01"), "not a readable CSV file in UTF-8"),
+        (lambda path: written(path / "e.arrow", b"ARROW1\0\0"), "not a readable Arrow IPC file"),
     ],
 )
-def test_files_that_cannot_be_read(make: Callable[[Path], Path], message: str, tmp_path: Path) -> None:
+def test_files__that_cannot_be_read_are_refused(make: Callable[[Path], Path], message: str, tmp_path: Path) -> None:
     with pytest.raises(TableError, match=message):
         list(open_column(make(tmp_path), "ms").batches)
 
@@ -197,7 +197,7 @@ def written(path: Path, content: bytes) -> Path:
 @pytest.mark.parametrize(
     "text", ["ms,b\n1,x\n,y\nNA,z\n2,x\n", "ms\n1\n\nNA\n2\n", "1\n\nnan\n2", "ms\r\n1\r\n\r\nNULL\r\n2\r\n"]
 )
-def test_a_missing_item_is_an_item(text: str, tmp_path: Path) -> None:
+def test_text_files__take_a_missing_item_for_an_item(text: str, tmp_path: Path) -> None:
     """Were it dropped, all later items would meet other coins: no guarantee would be left."""
     path = tmp_path / "n.csv"
     path.write_text(text, newline="")
@@ -206,13 +206,13 @@ def test_a_missing_item_is_an_item(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", ["", "NA", "nan", "12.5", "-inf"])
-def test_what_the_first_item_is_does_not_change_how_many_there_are(first: str, tmp_path: Path) -> None:
+def test_text_files__have_as_many_items_whatever_the_first_one_is(first: str, tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     path.write_text(f"{first}\n7\n8\n")
     assert sum(len(batch) for batch, _ in open_column(path).batches) == 3
 
 
-def test_no_raw_text_travels_with_an_error(tmp_path: Path) -> None:
+def test_files__let_no_raw_text_travel_with_an_error(tmp_path: Path) -> None:
     path = tmp_path / "s.csv"
     path.write_text("ms,b\n1,x\nsecret,y\n")
     with pytest.raises(TableError) as error:
@@ -221,7 +221,7 @@ def test_no_raw_text_travels_with_an_error(tmp_path: Path) -> None:
     assert error.value.__cause__ is None
 
 
-def test_numeric_kinds_that_are_not_plain(tmp_path: Path) -> None:
+def test_files__read_numeric_kinds_that_are_not_plain(tmp_path: Path) -> None:
     path = tmp_path / "k.parquet"
     columns: dict[str, Any] = {
         "decimal": pa.array([1, 2], type=pa.decimal128(10, 3)),
@@ -234,7 +234,9 @@ def test_numeric_kinds_that_are_not_plain(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.ndjson"])
-def test_text_is_read_through_files_of_pyarrows_own(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_files__are_read_through_files_of_pyarrows_own(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A thread that reads ahead of an error through a file of Python's aborts the program that ends meanwhile."""
     import pyarrow.csv
     import pyarrow.json

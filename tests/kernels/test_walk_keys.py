@@ -69,7 +69,7 @@ DTYPES: list[Any] = [np.float64, np.float32, np.int64, np.int32]
     far=st.sampled_from([0, 2**53, -(2**61)]),
 )
 @example(seed=1, size=300, keys=1, quantiles=[0.5], decimals=0, dtype=np.int64, position=63, adaptive=True, far=2**61)
-def test_every_key_walks_as_if_alone(
+def test_walk_keys__walks_every_key_as_if_alone(
     seed: int,
     size: int,
     keys: int,
@@ -100,8 +100,10 @@ def test_every_key_walks_as_if_alone(
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize("quantiles", [(0.5,), (0.1, 0.9)])
-def test_threads_leave_no_trace(threads: int, quantiles: tuple[float, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads and estates as for millions of rows and keys, with the limits made small."""
+def test_walk_keys__leaves_no_trace_of_threads(
+    threads: int, quantiles: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads and blocks of keys as for millions of rows and keys, with the limits made small."""
     rng = np.random.default_rng(7)
     keys, size = 700, 2_500
     codes, values = rng.integers(-1, keys, size).astype(np.int32), rng.normal(0, 5, size)
@@ -114,7 +116,7 @@ def test_threads_leave_no_trace(threads: int, quantiles: tuple[float, ...], monk
         assert walked(codes, values, path, starts, None, 17, threads) == expected
 
 
-def test_several_threads_are_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_walk_keys__starts_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
     thread = threading.Thread
 
@@ -129,7 +131,7 @@ def test_several_threads_are_started(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(started) == 3
 
 
-def test_a_thread_that_fails_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_walk_keys__notices_a_thread_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     from dpfrugal.kernels import walk_keys
 
     whole_walk = walk_keys.walk_keys
@@ -146,7 +148,7 @@ def test_a_thread_that_fails_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
         walked(np.zeros(10, dtype=np.int32), np.ones(10), path, starts, None, 0, threads=2)
 
 
-def test_integers_beyond_2_to_the_53_are_compared_exactly() -> None:
+def test_walk_keys__compares_integers_beyond_2_to_the_53_exactly() -> None:
     """As floats, the item and the estimate would be the same number."""
     path, starts = Path((0.5,), Grid(0), 1), np.array([[2**60]], dtype=np.int64)
     for item, moves in [(2**60 + 1, True), (2**60, False)]:

@@ -15,7 +15,7 @@ from dpfrugal.estimators.grid import Grid
 from dpfrugal.estimators.walk import dispatch
 from dpfrugal.estimators.walk.frugal import walk_plainly
 from dpfrugal.inputs.numbers import Chunk
-from dpfrugal.kernels import coins, walk_stream
+from dpfrugal.kernels import coins, compiled_coins
 
 # With the compiler off, numpy warns of the wrapping multiplication that SplitMix64 is made of.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
@@ -61,7 +61,7 @@ QUANTILES = st.lists(
     start=STARTS,
     key=KEYS,
 )
-def test_every_cut_of_every_stream_equals_the_step(
+def test_walk_stream__equals_the_step_for_every_cut_of_every_stream(
     items: NDArray[np.generic],
     cuts: list[int],
     position: int,
@@ -88,7 +88,7 @@ def test_every_cut_of_every_stream_equals_the_step(
     "quantiles", [(0.5,), (0.1, 0.9), (0.3, 0.5, 0.99), (0.1, 0.3, 0.5, 0.99), (0.1, 0.2, 0.3, 0.5, 0.9)]
 )
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
-def test_legs_that_go_over_from_far_items_to_near_ones_and_back(
+def test_walk__goes_over_from_far_items_to_near_ones_and_back(
     quantiles: tuple[float, ...], dtype: type[np.generic]
 ) -> None:
     """Many blocks: items come near in the middle of a leg, some are no numbers, and estimates are far apart at last."""
@@ -110,7 +110,7 @@ def test_legs_that_go_over_from_far_items_to_near_ones_and_back(
 
 @settings(max_examples=100)
 @given(items=streams(), seed=st.integers(0, 2**32 - 1), quantiles=QUANTILES, decimals=st.sampled_from([0, 2]), key=KEYS)
-def test_missing_items_keep_their_coins(
+def test_walk_stream__keeps_the_coins_of_missing_items(
     items: NDArray[np.generic], seed: int, quantiles: tuple[float, ...], decimals: int, key: int
 ) -> None:
     path = dispatch.Path(quantiles, Grid(decimals), key)
@@ -127,7 +127,7 @@ def test_missing_items_keep_their_coins(
 @given(
     key=KEYS, lane=st.integers(0, 127), nudge=st.integers(-(2**16), 2**16), spread=st.sampled_from([30.0, 500.0, 1e6])
 )
-def test_coins_next_to_a_threshold_decide_exactly(key: int, lane: int, nudge: int, spread: float) -> None:
+def test_walk_stream__decides_exactly_next_to_a_threshold(key: int, lane: int, nudge: int, spread: float) -> None:
     threshold = min(max(coins.coin(key, lane) + nudge, 1), coins.COINS - 2)
     quantiles = (threshold / coins.COINS, 1 - threshold / coins.COINS, 0.5)
     items = np.random.default_rng(key).normal(0, spread, 200).astype(np.int64)
@@ -142,17 +142,17 @@ def test_coins_next_to_a_threshold_decide_exactly(key: int, lane: int, nudge: in
 
 @given(key=KEYS, block=st.integers(0, 2**50))
 @example(key=2**64 - 1, block=0)
-def test_the_kernels_coins_are_the_coins(key: int, block: int) -> None:
+def test_walk_stream__has_the_coins_of_the_specification(key: int, block: int) -> None:
     first = block * coins.BLOCK
     row, upper = np.empty(coins.BLOCK, dtype=np.uint32), np.empty(coins.BLOCK, dtype=np.uint16)
-    walk_stream.block_coins(np.uint64(key), first, row, upper)
+    compiled_coins.block_coins(np.uint64(key), first, row, upper)
     assert upper.tolist() == (row >> 16).tolist()
-    single = [int(walk_stream.coin(np.uint64(key), first + lane)) for lane in range(coins.BLOCK)]
+    single = [int(compiled_coins.coin(np.uint64(key), first + lane)) for lane in range(coins.BLOCK)]
     assert row.tolist() == single == [coins.coin(key, first + lane) for lane in range(coins.BLOCK)]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_read_only_arrays_are_read(dtype: type) -> None:
+def test_walk_stream__reads_read_only_arrays(dtype: type) -> None:
     items: NDArray[np.generic] = np.arange(200).astype(dtype)
     items.flags.writeable = False
     found = np.zeros(1, dtype=np.int64)
@@ -164,7 +164,7 @@ def run(program: str) -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=120)
 
 
-def test_where_no_cache_can_be_written_it_compiles_all_the_same() -> None:
+def test_compiler__compiles_where_no_cache_can_be_written() -> None:
     """A read-only install: numba then finds no place for its cache."""
     run(
         "import numba.core.caching as caching\n"
@@ -179,7 +179,7 @@ def test_where_no_cache_can_be_written_it_compiles_all_the_same() -> None:
 
 
 @compiled_only
-def test_other_threads_run_while_a_batch_is_walked() -> None:
+def test_walk_stream__lets_other_threads_run() -> None:
     """The lock of the interpreter is released: a second thread counts on during one long batch."""
     run(
         "import threading, numpy as np, dpfrugal as dpf\n"
@@ -196,16 +196,16 @@ def test_other_threads_run_while_a_batch_is_walked() -> None:
 
 
 @compiled_only
-def test_a_batch_of_more_than_2_to_the_31_items() -> None:
+def test_walk_stream__takes_a_batch_of_more_than_2_to_the_31_items() -> None:
     """One number, seen two thousand million times, which takes no memory."""
     f = dpf.Frugal1U(0.5, coin_seed=1)
     f.update_many(np.broadcast_to(np.int8(5), 2**31 + 3))
     assert (f.estimate, f.items) == (5, 2**31 + 3)
 
 
-def test_legs_of_a_long_walk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Legs are shortened, so that a short batch crosses as many borders as one of 2^31 items would."""
-    monkeypatch.setattr(dispatch, "LONGEST_LEG", 1_000)
+def test_advance__a_long_array_is_walked_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are shortened, so that a short batch crosses as many borders as one of 2^31 items would."""
+    monkeypatch.setattr(dispatch, "LONGEST_BATCH", 1_000)
     items = np.random.default_rng(2).normal(0, 40, 10_001)
     path = dispatch.Path((0.2, 0.7), Grid(1), 9)
     expected, found = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)

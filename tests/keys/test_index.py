@@ -1,6 +1,5 @@
 """The key index: every kind of key, equal to a dictionary's look-up; refusals in one sentence, without a key in it."""
 
-import ctypes
 import datetime
 import uuid
 from typing import Any
@@ -14,8 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal import ItemError, ItemTypeError, ParameterError, ParameterTypeError
-from dpfrugal.kernels import find_keys, memory
-from dpfrugal.keys import hash_tables
 from dpfrugal.keys.index import KeyIndex
 
 WORDS = ["", "a", "b", "äöü", "/home", "/search", "/pay", "1234567", "12345678", "123456789abcd", "x" * 200]
@@ -51,7 +48,7 @@ STRING_SHAPES = {
 
 
 @pytest.mark.parametrize("declared", STRING_SHAPES)
-def test_strings_are_declared_in_any_shape(declared: str) -> None:
+def test_key_index__declares_strings_in_any_shape(declared: str) -> None:
     index = KeyIndex(STRING_SHAPES[declared](WORDS))
     assert index.size == len(WORDS)
     assert index.keys.to_pylist() == WORDS
@@ -59,7 +56,7 @@ def test_strings_are_declared_in_any_shape(declared: str) -> None:
 
 
 @pytest.mark.parametrize("shape", STRING_SHAPES)
-def test_strings_arrive_in_any_shape(shape: str) -> None:
+def test_key_index__looks_up_strings_in_any_shape(shape: str) -> None:
     codes = KeyIndex(WORDS).codes(STRING_SHAPES[shape](ROWS))
     assert codes.dtype == np.int32
     assert codes.tolist() == oracle(WORDS, ROWS)
@@ -67,14 +64,14 @@ def test_strings_arrive_in_any_shape(shape: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
 @pytest.mark.parametrize("keys", [[3, 1, 2, 100], [5, -(2**62), 2**62, 7]], ids=["dense", "sparse"])
-def test_integers_of_every_width(dtype: str, keys: list[int]) -> None:
+def test_key_index__takes_integers_of_every_width(dtype: str, keys: list[int]) -> None:
     rows = np.array([0, 1, 2, 3, 5, 7, 100, 101, 127], dtype=dtype)
     for batch in (rows, pa.array(rows), pd.Series(rows), pl.Series(rows), rows.tolist(), rows[::-1][::-1]):
         assert KeyIndex(keys).codes(batch).tolist() == oracle(keys, rows.tolist())
     assert KeyIndex(keys).codes(np.array([3, 2, 1], dtype=">i4")).tolist() == oracle(keys, [3, 2, 1])
 
 
-def test_integers_beyond_64_bits_and_of_both_signs() -> None:
+def test_key_index__takes_integers_beyond_64_bits_and_of_both_signs() -> None:
     high = [2**63 + 5, 7, 2**64 - 1]
     unsigned = KeyIndex(high)
     assert unsigned.keys.to_pylist() == high
@@ -87,14 +84,14 @@ def test_integers_beyond_64_bits_and_of_both_signs() -> None:
 
 @settings(max_examples=60)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, unique=True), st.lists(st.integers(-(2**63), 2**63 - 1)))
-def test_any_integers(keys: list[int], others: list[int]) -> None:
+def test_key_index__equals_a_dictionary_for_any_integers(keys: list[int], others: list[int]) -> None:
     rows = keys[::2] + others + keys[::-1]
     assert KeyIndex(keys).codes(np.array(rows, dtype=np.int64)).tolist() == oracle(keys, rows)
 
 
 @settings(max_examples=60)
 @given(st.lists(st.binary(max_size=40), min_size=1, unique=True), st.lists(st.binary(max_size=40)))
-def test_any_bytes(keys: list[bytes], others: list[bytes]) -> None:
+def test_key_index__equals_a_dictionary_for_any_bytes(keys: list[bytes], others: list[bytes]) -> None:
     rows = keys[::2] + others + keys[::-1] + [key + b"\0" for key in keys] + [key[:-1] for key in keys]
     assert KeyIndex(keys).codes(rows).tolist() == oracle(keys, rows)
     assert KeyIndex(pa.array(keys, pa.binary_view())).codes(pa.array(rows, pa.binary_view())).tolist() == oracle(
@@ -102,7 +99,7 @@ def test_any_bytes(keys: list[bytes], others: list[bytes]) -> None:
     )
 
 
-def test_other_kinds_of_key() -> None:
+def test_key_index__takes_other_kinds_of_key() -> None:
     assert KeyIndex([True, False]).codes(np.array([False, True, True])).tolist() == [1, 0, 0]
     assert KeyIndex(DAYS).codes(pa.array([*DAYS, DAYS[0]], pa.date64())).tolist() == [0, 1, 2, 0]
     assert KeyIndex(pa.array([b"ab", b"cd"], pa.binary(2))).codes([b"cd", b"abc"]).tolist() == [1, -1]
@@ -117,7 +114,7 @@ def test_other_kinds_of_key() -> None:
     assert mixed.keys.to_pylist() == ["a", "1"]
 
 
-def test_an_instant_is_the_same_in_every_unit() -> None:
+def test_key_index__takes_an_instant_in_every_unit_for_the_same() -> None:
     instants = [datetime.datetime(2024, 1, 1, 12), datetime.datetime(1960, 1, 1)]
     for home in ("s", "ms", "us", "ns"):
         index = KeyIndex(pa.array(instants, pa.timestamp(home)))
@@ -146,7 +143,7 @@ NULLS = [
 
 
 @pytest.mark.parametrize("batch", NULLS, ids=lambda batch: type(batch).__name__)
-def test_null_keys_are_refused_or_dropped(batch: Any) -> None:
+def test_key_index__refuses_or_drops_null_keys(batch: Any) -> None:
     index = KeyIndex(["a", "b"])
     with pytest.raises(ItemError, match="null keys"):
         index.codes(batch)
@@ -158,12 +155,12 @@ def test_null_keys_are_refused_or_dropped(batch: Any) -> None:
     assert index.codes(pa.nulls(3), "drop").tolist() == [-1, -1, -1]
 
 
-def test_an_entry_of_a_dictionary_that_no_row_uses_may_be_null() -> None:
+def test_key_index__ignores_a_null_in_a_dictionary_that_no_row_uses() -> None:
     batch = pa.DictionaryArray.from_arrays([0, 2, 0, 0], pa.array(["a", None, "b"]))
     assert KeyIndex(["b", "a"]).codes(batch).tolist() == [1, 0, 1, 1]
 
 
-def test_two_dictionaries_at_one_place_are_not_taken_for_each_other() -> None:
+def test_key_index__tells_apart_two_dictionaries_at_one_address() -> None:
     index = KeyIndex(WORDS)
     for turn in range(50):
         words = [WORDS[(turn + k) % len(WORDS)] for k in range(4)]
@@ -172,7 +169,7 @@ def test_two_dictionaries_at_one_place_are_not_taken_for_each_other() -> None:
         assert index.codes(batch).tolist() == [WORDS.index(words[k]) for k in (3, 2, 1, 0, 3, 3)]
 
 
-def test_a_large_dictionary_that_comes_again_is_looked_up_once() -> None:
+def test_key_index__looks_up_a_large_dictionary_that_comes_again_once() -> None:
     index, dictionary = KeyIndex(WORDS), pa.array([*WORDS[::-1], "of no key"])
     for turn in range(5):
         places = [turn % len(WORDS), len(WORDS), 0]
@@ -184,7 +181,7 @@ def test_a_large_dictionary_that_comes_again_is_looked_up_once() -> None:
 @pytest.mark.parametrize(
     "empty", [[], np.array([], dtype=np.int64), pa.array([], pa.string()), pl.Series([], dtype=int)]
 )
-def test_an_empty_batch_has_no_codes(empty: Any) -> None:
+def test_key_index__gives_no_codes_for_an_empty_batch(empty: Any) -> None:
     keys = ["a"] if getattr(empty, "type", None) == pa.string() else [1]
     codes = KeyIndex(keys).codes(empty)
     assert codes.size == 0
@@ -217,7 +214,7 @@ def test_an_empty_batch_has_no_codes(empty: Any) -> None:
         (["a"], 5),
     ],
 )
-def test_another_kind_of_key_is_refused(keys: list[Any], batch: Any) -> None:
+def test_key_index__refuses_another_kind_of_key(keys: list[Any], batch: Any) -> None:
     index = KeyIndex(keys)
     with pytest.raises(ItemTypeError) as refusal:
         index.codes(batch)
@@ -226,7 +223,7 @@ def test_another_kind_of_key_is_refused(keys: list[Any], batch: Any) -> None:
     assert index.codes(keys).tolist() == list(range(len(keys)))
 
 
-def test_two_dimensions_are_refused() -> None:
+def test_key_index__refuses_two_dimensions() -> None:
     for batch in (np.zeros((2, 2), dtype=int), pa.table({"a": [1]}), pd.DataFrame({"a": [1]})):
         with pytest.raises(ItemError, match="one-dimensional"):
             KeyIndex([1]).codes(batch)
@@ -251,12 +248,12 @@ def test_two_dimensions_are_refused() -> None:
         (["x" * 2**20], ParameterError, "longer"),
     ],
 )
-def test_declarations_that_are_refused(keys: Any, error: type[Exception], sentence: str) -> None:
+def test_key_index__refuses_bad_declarations(keys: Any, error: type[Exception], sentence: str) -> None:
     with pytest.raises(error, match=sentence):
         KeyIndex(keys)
 
 
-def test_more_keys_than_memory_was_declared_for() -> None:
+def test_key_index__refuses_more_keys_than_memory_was_declared_for() -> None:
     assert KeyIndex(range(5), max_keys=5).size == 5
     with pytest.raises(ParameterError, match="max_keys=4"):
         KeyIndex(range(5), max_keys=4)
@@ -265,7 +262,7 @@ def test_more_keys_than_memory_was_declared_for() -> None:
             KeyIndex([1], max_keys=wrong)
 
 
-def test_a_growing_index_takes_keys_as_they_come_and_forgets_them_again() -> None:
+def test_key_index__grows_as_keys_come_and_forgets_them_again() -> None:
     for keys in ([f"key {k}" for k in range(5000)], list(range(0, 5000 * 7**9, 7**9)), [(k, "x") for k in range(500)]):
         index = KeyIndex(max_keys=len(keys))
         assert index.codes(keys[:100]).tolist() == list(range(100))
@@ -279,7 +276,7 @@ def test_a_growing_index_takes_keys_as_they_come_and_forgets_them_again() -> Non
         assert index.keys.to_pylist()[:50] == KeyIndex(keys[:50]).keys.to_pylist()
 
 
-def test_a_refused_first_batch_does_not_decide_the_kind_of_keys() -> None:
+def test_key_index__leaves_the_kind_of_keys_open_after_a_refused_first_batch() -> None:
     index = KeyIndex()
     index.codes(["a", "b"])
     index.forget(0)
@@ -290,53 +287,3 @@ def test_a_refused_first_batch_does_not_decide_the_kind_of_keys() -> None:
 def grown_backwards(size: int, known: int) -> list[int]:
     """Codes of all keys backwards, where the first ``known`` have theirs: the rest get theirs as they come."""
     return [k if k < known else size - 1 - k + known for k in range(size - 1, -1, -1)]
-
-
-def test_a_full_collision_of_hashes_does_not_merge_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the point 0 the polynomial is its last seven bytes: keys that differ before them collide in all 64 bits."""
-    table = hash_tables.StringTable()
-    table._point = np.uint64(0)
-    index = KeyIndex()
-    keys = [f"{k:07d}same-en" for k in range(300)]
-    index.codes(["x"])
-    monkeypatch.setattr(index, "_table", table)
-    assert index.codes(keys).tolist() == list(range(300))
-    assert index.codes(keys[::-1]).tolist() == list(range(299, -1, -1))
-    hashes = {hash_of(key.encode(), 0, 1) for key in keys}
-    assert len(hashes) == 1  # the leg that must fail: hashes alone cannot tell them apart
-    assert len({hash_of(key.encode(), 12345, 1) for key in keys}) == 300
-
-
-def hash_of(text: bytes, point: int, seal: int) -> int:
-    """The hash as key_kernel's docstring has it."""
-    total, rest = len(text), text
-    while rest:
-        total = (total * point + int.from_bytes(rest[:7], "little")) % memory.PRIME
-        rest = rest[7:]
-    from dpfrugal.kernels.coins import mix64
-
-    return mix64(total ^ seal)
-
-
-@settings(max_examples=100)
-@given(st.binary(max_size=70), st.integers(1, memory.PRIME - 1), st.integers(0, 2**64 - 1))
-def test_the_hash_is_the_polynomial(text: bytes, point: int, seal: int) -> None:
-    held = ctypes.create_string_buffer(text, len(text) + 1)
-    with np.errstate(over="ignore"):
-        found = find_keys.string_hash(
-            np.uint64(ctypes.addressof(held)), np.uint64(len(text)), np.uint64(point), np.uint64(seal)
-        )
-    assert int(found) == hash_of(text, point, seal)
-
-
-def test_keys_made_to_collide_do_not() -> None:
-    """Multiples of a power of two share a slot of any table that takes the low bits of the key itself."""
-    keys = np.arange(20_000, dtype=np.int64) << 40
-    table = hash_tables.IntegerTable()
-    table.codes(keys, grow=True)
-    homes = np.flatnonzero(table._table[:, 0])
-    assert table.size == keys.size
-    # Runs of full slots stay short: with a load of at most a half, one of 400 has a chance below 1e-9.
-    gaps = np.diff(np.flatnonzero(table._table[:, 0] == 0))
-    assert homes.size == keys.size
-    assert gaps.max() < 400

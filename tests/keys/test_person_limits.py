@@ -1,4 +1,4 @@
-"""Contributions: the bounds hold over any batches, chance decides, and a refused batch leaves no trace."""
+"""PersonLimits: the bounds hold over any batches, chance decides, and a refused batch leaves no trace."""
 
 from collections import Counter, defaultdict
 from typing import Any
@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal import ItemError, ItemTypeError
-from dpfrugal.keys.person_limits import Contributions
+from dpfrugal.keys.person_limits import PersonLimits
 
 ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 5)), max_size=60)
 
 
 @settings(max_examples=80)
 @given(ROWS, st.integers(1, 6), st.none() | st.integers(1, 6), st.integers(1, 4))
-def test_nobody_has_more_than_the_bounds_and_nothing_is_wasted(
+def test_person_limits__let_nobody_have_more_than_the_bounds_and_waste_nothing(
     rows: list[tuple[int, int]], most_items: int, most_keys: int | None, batches: int
 ) -> None:
-    people = Contributions(most_items, most_keys)
+    people = PersonLimits(most_items, most_keys)
     had: dict[int, list[int]] = defaultdict(list)
     refused: dict[int, set[int]] = defaultdict(set)
     for batch in (rows[k::batches] for k in range(batches)):
@@ -49,10 +49,10 @@ def test_nobody_has_more_than_the_bounds_and_nothing_is_wasted(
 
 @settings(max_examples=40)
 @given(ROWS, ROWS, st.integers(1, 3), st.none() | st.integers(1, 3))
-def test_a_refused_batch_leaves_no_trace(
+def test_person_limits__keep_no_trace_of_a_refused_batch(
     before: list[tuple[int, int]], refused: list[tuple[int, int]], most_items: int, most_keys: int | None
 ) -> None:
-    people = Contributions(most_items, most_keys)
+    people = PersonLimits(most_items, most_keys)
 
     def take(rows: list[tuple[int, int]]) -> Any:
         codes = np.array([code for _, code in rows], dtype=np.int32)
@@ -68,10 +68,10 @@ def test_a_refused_batch_leaves_no_trace(
     people.undo()  # there is nothing left to undo
 
 
-def test_chance_decides_within_a_batch() -> None:
+def test_person_limits__let_chance_decide_within_a_batch() -> None:
     """Each of 10 rows of 20,000 people has the same chance; 7 standard deviations: below 1e-10 for all ten."""
     persons, rows = 20_000, 10
-    people = Contributions(1)
+    people = PersonLimits(1)
     codes = np.tile(np.arange(rows, dtype=np.int32), persons)
     kept = people.taken(np.repeat(np.arange(persons), rows), codes)
     counts = np.bincount(kept[kept >= 0], minlength=rows)
@@ -82,9 +82,9 @@ def test_chance_decides_within_a_batch() -> None:
     assert (np.abs(first_come - persons / rows) > spread).all()
 
 
-def test_other_peoples_rows_do_not_matter() -> None:
+def test_person_limits__do_not_depend_on_other_peoples_rows() -> None:
     """With room for all of a person's rows, all are taken, whatever others send."""
-    people = Contributions(3)
+    people = PersonLimits(3)
     ids = ["ann"] * 3 + ["bob"] * 50
     kept = people.taken(ids, np.arange(53, dtype=np.int32))
     assert kept[:3].tolist() == [0, 1, 2]
@@ -92,13 +92,13 @@ def test_other_peoples_rows_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("shape", [list, np.array, pd.Series, pl.Series, pa.array])
-def test_ids_in_any_shape(shape: Any) -> None:
-    people = Contributions(1)
+def test_person_limits__take_ids_in_any_shape(shape: Any) -> None:
+    people = PersonLimits(1)
     assert (people.taken(shape(["a", "b", "a"]), np.zeros(3, dtype=np.int32)) >= 0).sum() == 2
 
 
-def test_refusals() -> None:
-    people = Contributions(1)
+def test_person_limits__refuse_in_sentences() -> None:
+    people = PersonLimits(1)
     codes = np.zeros(2, dtype=np.int32)
     with pytest.raises(ItemError, match="person has null ids"):
         people.taken(["a", None], codes)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks.accuracy import PAPER
 from dpfrugal.paper.datasets import CHUNK, DATASETS, Floats
-from dpfrugal.paper.exact import Bracket, ExactQuantiles, ranks, selected
+from dpfrugal.paper.exact_quantiles import Bracket, ExactQuantiles, ranks, selected
 from dpfrugal.paper.settings import QUANTILES
 
 CDFS = dict(zip(DATASETS, (dataset.cdf for dataset in PAPER.values()), strict=True))
@@ -26,17 +26,17 @@ def farthest_from_cdf(name: str, cdf_of: str) -> float:
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_the_datasets_are_those_of_the_paper(name: str) -> None:
+def test_datasets__are_those_of_the_paper(name: str) -> None:
     assert farthest_from_cdf(name, name) < 2.5
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_another_distribution_would_be_noticed(name: str) -> None:
+def test_datasets__of_another_distribution_would_be_noticed(name: str) -> None:
     others = [other for other in DATASETS if other != name]
     assert min(farthest_from_cdf(name, other) for other in others) > 2.5
 
 
-def test_a_stream_is_the_same_however_it_is_cut() -> None:
+def test_datasets__are_the_same_however_they_are_cut() -> None:
     dataset, length = DATASETS["D5"], 2 * CHUNK + 1000
     whole = np.concatenate(list(dataset.stream(7, [length])))
     assert whole.size == length
@@ -49,13 +49,13 @@ def test_a_stream_is_the_same_however_it_is_cut() -> None:
     assert not np.array_equal(next(dataset.stream(8, [1000])), whole[:1000])
 
 
-def test_every_repetition_of_every_dataset_has_a_seed_of_its_own() -> None:
+def test_datasets__have_a_seed_of_their_own_for_every_repetition() -> None:
     seeds = [dataset.seed(repetition) for dataset in DATASETS.values() for repetition in range(1, 101)]
     assert len(set(seeds)) == len(seeds)
 
 
 @given(st.integers(1, 10**9), st.sampled_from(QUANTILES))
-def test_ranks_are_the_definition(items: int, quantile: float) -> None:
+def test_exact_ranks__are_the_definition(items: int, quantile: float) -> None:
     place = 1 + Fraction(str(quantile)) * (items - 1)
     lower, upper = ranks(quantile, items)
     assert lower <= place <= upper
@@ -70,7 +70,7 @@ def by_sorting(items: Floats, quantile: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_one_pass_finds_the_quantiles_of_every_prefix(name: str) -> None:
+def test_exact_quantiles__are_found_for_every_prefix_in_one_pass(name: str) -> None:
     cuts = [1, 2, 1000, CHUNK // 2, CHUNK + 17]
     exact, seen = ExactQuantiles(QUANTILES), np.empty(0)
     for chunk in DATASETS[name].stream(3, cuts):
@@ -80,7 +80,7 @@ def test_one_pass_finds_the_quantiles_of_every_prefix(name: str) -> None:
             assert exact.at_now() == {q: by_sorting(seen, q) for q in QUANTILES}
 
 
-def test_little_of_a_long_stream_is_kept() -> None:
+def test_exact_quantiles__keep_little_of_a_long_stream() -> None:
     bracket = Bracket(0.99)
     for chunk in DATASETS["D5"].stream(3, [4 * CHUNK]):
         bracket.update(chunk)
@@ -88,7 +88,7 @@ def test_little_of_a_long_stream_is_kept() -> None:
     assert sum(part.size for part in bracket._kept) < 0.006 * 4 * CHUNK
 
 
-def test_a_first_chunk_that_misleads_is_noticed() -> None:
+def test_exact_quantiles__notice_a_first_chunk_that_misleads() -> None:
     items = np.sort(np.concatenate(list(DATASETS["D5"].stream(3, [CHUNK]))))
     exact = ExactQuantiles([0.5])
     for part in np.array_split(items, 10):
@@ -100,7 +100,7 @@ def test_a_first_chunk_that_misleads_is_noticed() -> None:
 
 @settings(max_examples=30)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=40), st.data())
-def test_selection_is_sorting(numbers: list[float], data: st.DataObject) -> None:
+def test_exact_selection__is_sorting(numbers: list[float], data: st.DataObject) -> None:
     items, rank = np.array(numbers), data.draw(st.integers(1, len(numbers)))
 
     def stream() -> Iterable[Floats]:

@@ -21,8 +21,8 @@ from dpfrugal.paper.claims import (
     start_sentence,
     throughput_sentence,
 )
-from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, OWN_COUNTS, Convention
 from dpfrugal.paper.datasets import DATASETS
+from dpfrugal.paper.noise_conventions import AS_PUBLISHED, CONVENTIONS, OWN_COUNTS, Convention
 from dpfrugal.paper.rank_tests import (
     at_least_p_value,
     binomial_interval,
@@ -55,7 +55,7 @@ def spread(matrix: np.ndarray) -> float:
 
 @settings(max_examples=60)
 @given(small_matrices)
-def test_the_trend_test_is_exact(matrix: np.ndarray) -> None:
+def test_trend_test__is_exact(matrix: np.ndarray) -> None:
     shuffled = [rise(order) for order in orders(matrix)]
     enumerated = np.mean([value >= rise(matrix) - 1e-9 for value in shuffled])
     assert trend_p_value(matrix) == pytest.approx(enumerated, abs=1e-12)
@@ -63,14 +63,14 @@ def test_the_trend_test_is_exact(matrix: np.ndarray) -> None:
 
 @settings(max_examples=20)
 @given(small_matrices)
-def test_the_dependence_test_is_exact_up_to_resampling(matrix: np.ndarray) -> None:
+def test_dependence_test__is_exact_up_to_resampling(matrix: np.ndarray) -> None:
     shuffled = [spread(order) for order in orders(matrix)]
     enumerated = np.mean([value >= spread(matrix) - 1e-9 for value in shuffled])
     # The resampling is seeded; seven standard errors are passed once in 10^11 matrices.
     assert abs(dependence_p_value(matrix) - enumerated) < 7 * 0.5 / 100
 
 
-def test_a_perfect_trend() -> None:
+def test_trend_test__finds_a_perfect_trend() -> None:
     assert trend_p_value(np.array([[1.0, 2.0, 3.0, 4.0]])) == pytest.approx(1 / 24)
     assert trend_p_value(np.array([[1.0, 2.0, 3.0, 4.0]] * 3)) == pytest.approx(1 / 24**3)
     assert trend_p_value(np.array([[4.0, 3.0, 2.0, 1.0]] * 3)) == pytest.approx(1.0)
@@ -78,12 +78,12 @@ def test_a_perfect_trend() -> None:
 
 
 @pytest.mark.parametrize(("successes", "trials", "p"), [(0, 5, 0.3), (3, 5, 0.3), (5, 5, 0.3), (40, 300, 0.1)])
-def test_the_binomial_tail(successes: int, trials: int, p: float) -> None:
+def test_binomial_tail__is_the_sum(successes: int, trials: int, p: float) -> None:
     enumerated = sum(math.comb(trials, k) * p**k * (1 - p) ** (trials - k) for k in range(successes, trials + 1))
     assert at_least_p_value(successes, trials, p) == pytest.approx(enumerated, rel=1e-9)
 
 
-def test_the_binomial_interval_covers_as_often_as_it_says() -> None:
+def test_binomial_interval__covers_as_often_as_it_says() -> None:
     trials, p = 1000, 0.04
     masses = [math.comb(trials, k) * p**k * (1 - p) ** (trials - k) for k in range(120)]
     covered = sum(
@@ -97,13 +97,13 @@ FLAT = RNG.random((10, 4)) + 1
 FALLING = FLAT + np.array([9.0, 6.0, 3.0, 0.0])
 
 
-def test_falls_can_say_all_three() -> None:
+def test_claims__that_something_falls_can_say_all_three() -> None:
     assert falls(FALLING).startswith("holds")
     assert falls(FALLING[:, ::-1]).startswith("is contradicted")
     assert falls(FLAT).startswith("cannot be seen in 10")
 
 
-def test_does_not_matter_can_say_both() -> None:
+def test_claims__that_something_does_not_matter_can_say_both() -> None:
     assert does_not_matter(FLAT).startswith("is not contradicted, no effect is seen in 10")
     assert does_not_matter(FALLING).startswith("is contradicted")
     assert "p = 0.0001" in does_not_matter(FALLING)
@@ -113,7 +113,7 @@ def point(algorithm: Algorithm, convention: Convention, errors: np.ndarray, data
     return Point(default_setting(algorithm, dataset, 1000), convention, tuple(errors.tolist()), 50.0, 50.0, 50.0)
 
 
-def test_a_panel_speaks_of_both_conventions() -> None:
+def test_claims__of_a_panel_speak_of_both_conventions() -> None:
     points = [
         point("L", convention, matrix[:, k])
         for convention, matrix in zip(CONVENTIONS, (FALLING, FLAT), strict=True)
@@ -139,7 +139,7 @@ def figure_4(cauchy: float, seeds: np.ndarray) -> list[Point]:
     ]
 
 
-def test_the_claims_of_figure_4_can_fail() -> None:
+def test_claims__of_figure_4_can_fail() -> None:
     plain, odd = figure_4(1.0, np.zeros(10)), figure_4(5.0, np.arange(10.0))
     assert "this is not so for L as published" in cauchy_sentence(plain)
     assert "this holds for" not in cauchy_sentence(plain)
@@ -154,7 +154,7 @@ def test_the_claims_of_figure_4_can_fail() -> None:
     assert "this holds" in distribution_sentence(by_dataset)
 
 
-def test_accuracy_is_decided_by_the_count() -> None:
+def test_claims__of_accuracy_are_decided_by_the_count() -> None:
     def found(reached: int) -> list[Frequency]:
         return [
             Frequency(algorithm, AS_PUBLISHED, kind, alpha, 10_000, count)
@@ -167,7 +167,7 @@ def test_accuracy_is_decided_by_the_count() -> None:
     assert found(400)[0].interval[0] < 0.04 < found(400)[0].interval[1] < found(800)[0].interval[0]
 
 
-def test_throughput_and_start_sentences() -> None:
+def test_claims__of_throughput_and_starts_are_sentences() -> None:
     rows = [
         {"items": str(n), "repetition": str(r), "ratio": str(0.5 + n / 1000), "updates_per_second": "1e9"}
         for n in (1, 2, 3)

@@ -16,10 +16,10 @@ import pytest
 from dpfrugal.cli.paper import paper
 from dpfrugal.errors import ParameterError
 from dpfrugal.estimators.walk.frugal import Frugal1U
-from dpfrugal.paper import exact, resources, throughput
+from dpfrugal.paper import exact_quantiles, resources, throughput
 from dpfrugal.paper.accuracy import alphas
-from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, SENSITIVITIES, mean_noise, noise_steps
 from dpfrugal.paper.datasets import DATASETS
+from dpfrugal.paper.noise_conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, SENSITIVITIES, mean_noise, noise_steps
 from dpfrugal.paper.results import Row
 from dpfrugal.paper.runner import Run, Watcher, identity, results_of
 from dpfrugal.paper.settings import ALGORITHMS, FIGURES, PANELS, Algorithm, Scale, chosen_figures, default_setting
@@ -49,7 +49,7 @@ def without_noise(values: Sequence[int], guarantee: object, sensitivity: object)
 # Settings
 
 
-def test_the_grids_are_those_of_table_2() -> None:
+def test_settings__have_the_grids_of_table_2() -> None:
     assert {name: panel.values for name, panel in PANELS.items()} == {
         "1a": (0.1, 0.5, 1.0, 2.0),
         "2a": (0.01, 0.04, 0.08, 0.1),
@@ -67,7 +67,7 @@ def test_the_grids_are_those_of_table_2() -> None:
     ]
 
 
-def test_figures_are_chosen_by_name_or_number() -> None:
+def test_settings__choose_figures_by_name_or_number() -> None:
     assert chosen_figures([]) == list(FIGURES)
     assert chosen_figures(["4", "1a", "1a"]) == ["1a", "4"]
     assert chosen_figures(["1"]) == ["1a", "1b", "1c", "1d"]
@@ -80,7 +80,7 @@ def test_figures_are_chosen_by_name_or_number() -> None:
     ("algorithm", "formula", "two_sided"),
     [("L", 6.4378, 6.4378), ("G", 9.1867, 10.7770), ("ρ", 2.4758, 2.9044)],
 )
-def test_alpha_to_four_digits(algorithm: Algorithm, formula: float, two_sided: float) -> None:
+def test_conventions__have_alpha_to_four_digits(algorithm: Algorithm, formula: float, two_sided: float) -> None:
     found = alphas(algorithm)
     assert (round(found.formula, 4), round(found.two_sided, 4)) == (formula, two_sided)
     assert found.printed == int(formula * 10) / 10  # the paper cuts its digits off
@@ -90,14 +90,14 @@ def test_alpha_to_four_digits(algorithm: Algorithm, formula: float, two_sided: f
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_published_noise_is_a_thousand_times_that_on_the_grid(algorithm: Algorithm) -> None:
+def test_conventions__publish_a_thousand_times_the_noise_on_the_grid(algorithm: Algorithm) -> None:
     guarantee = default_setting(algorithm, "D5", 10).guarantee
     published, grid = (guarantee.noise_scale(SENSITIVITIES[convention]) for convention in CONVENTIONS)
     assert published == pytest.approx(1000 * grid)
     assert mean_noise(guarantee, AS_PUBLISHED) == pytest.approx(1000 * mean_noise(guarantee, ON_GRID))
 
 
-def test_published_noise_is_laplace_in_data_units() -> None:
+def test_conventions__publish_laplace_noise_in_data_units() -> None:
     """|noise| has mean 2 and deviation 2: 4000 draws are off by 0.3 (nine deviations) less than once in 10^9 runs."""
     guarantee = default_setting("L", "D5", 10).guarantee
     means = {c: statistics.fmean(abs(step) / 1000 for step in noise_steps(4000, guarantee, c)) for c in CONVENTIONS}
@@ -105,7 +105,7 @@ def test_published_noise_is_laplace_in_data_units() -> None:
     assert abs(means[ON_GRID] - 2) > 0.3
 
 
-def test_both_conventions_walk_the_same_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conventions__walk_the_same_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(noise, "add_noise", without_noise)
     run(tmp_path, "1b", "1c", "4")
     for figure in ("1b", "1c", "4"):
@@ -139,24 +139,24 @@ def command(output: Path, *figures: str, fresh: bool = False, scale: Scale = TIN
     paper(figure=list(figures), output=output, fresh=fresh, **chosen)
 
 
-def test_every_row_is_there_once(everything: Path) -> None:
+def test_runner__has_every_row_once(everything: Path) -> None:
     counts = {figure: len(rows_of(everything / "results", figure)) for figure in FIGURES}
     expected: dict[str, int] = dict.fromkeys(PANELS, 4 * 2 * 2)
     assert counts == {**expected, "1d": 8, "4": 8 * 7 * 2, "accuracy": 3 * 5 * 2, "start": 12}
 
 
-def test_rows_hold_the_exact_quantile_and_the_error(everything: Path) -> None:
+def test_runner__has_rows_with_the_exact_quantile_and_the_error(everything: Path) -> None:
     for figure in (*PANELS, "4"):
         for row in rows_of(everything / "results", figure):
             lower, upper, released = (float(row[name]) for name in ("exact_lower", "exact_upper", "released"))
             stream = DATASETS[row["dataset"]].stream(int(row["seed"]), [int(row["items"])])
             items = sorted(x for chunk in stream for x in chunk.tolist())
-            ranks = exact.ranks(float(row["quantile"]), len(items))
+            ranks = exact_quantiles.ranks(float(row["quantile"]), len(items))
             assert (lower, upper) == tuple(items[rank - 1] for rank in ranks)
             assert float(row["relative_error"]) == abs(released - lower) / abs(lower)
 
 
-def test_seeds_are_the_same_across_algorithms(everything: Path) -> None:
+def test_runner__has_the_same_seeds_across_algorithms(everything: Path) -> None:
     seeds: dict[tuple[str, str], set[str]] = {}
     for figure in (*PANELS, "1d", "4", "start"):
         for row in rows_of(everything / "results", figure):
@@ -165,7 +165,7 @@ def test_seeds_are_the_same_across_algorithms(everything: Path) -> None:
     assert len(set().union(*seeds.values())) == len(seeds) == 16
 
 
-def test_starting_at_the_first_item_is_not_private(everything: Path) -> None:
+def test_starts__at_the_first_item_are_not_private(everything: Path) -> None:
     apart: dict[str, list[int]] = {}
     for row in rows_of(everything / "results", "start"):
         apart.setdefault(row["start"], []).append(int(row["steps_apart"]))
@@ -173,14 +173,14 @@ def test_starting_at_the_first_item_is_not_private(everything: Path) -> None:
     assert min(apart["the first item"]) > 10**8
 
 
-def test_throughput_is_a_ratio(everything: Path) -> None:
+def test_throughput__is_a_ratio(everything: Path) -> None:
     for row in rows_of(everything / "results", "1d"):
         assert float(row["ratio"]) == pytest.approx(float(row["updates_per_second"]) / float(row["sums_per_second"]))
         assert row["machine"] == resources.machine()
 
 
 @pytest.mark.parametrize("batch", [1 << 18, 300_000, 700_000, 1 << 20])
-def test_throughput_is_timed_over_every_item(batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_throughput__is_timed_over_every_item(batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether or not batches, chunks and stream lengths fit into each other."""
     summed: list[int] = []
 
@@ -196,7 +196,7 @@ def test_throughput_is_timed_over_every_item(batch: int, tmp_path: Path, monkeyp
     assert len(rows_of(tmp_path, "1d")) == 4
 
 
-def test_items_and_coins_are_seeded_and_the_noise_is_not(tmp_path: Path, everything: Path) -> None:
+def test_runner__seeds_items_and_coins_and_no_noise(tmp_path: Path, everything: Path) -> None:
     """128 released values of scale 2000 steps agree by chance with a probability far below 10^-300."""
     run(tmp_path, "4", jobs=1)
     one, other = rows_of(tmp_path, "4"), rows_of(everything / "results", "4")
@@ -205,27 +205,27 @@ def test_items_and_coins_are_seeded_and_the_noise_is_not(tmp_path: Path, everyth
     assert [row["released"] for row in one] != [row["released"] for row in other]
 
 
-def test_a_misleading_first_chunk_changes_nothing(
+def test_runner__is_not_misled_by_a_first_chunk(
     tmp_path: Path, everything: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exact.Bracket, "found", lambda *_: None)
+    monkeypatch.setattr(exact_quantiles.Bracket, "found", lambda *_: None)
     small = Scale(items=TINY.items, repetitions=1)
     run(tmp_path, "1a", scale=small)
     known = {row["seed"]: row["exact_lower"] for row in rows_of(everything / "results", "1a")}
     assert {row["exact_lower"] for row in rows_of(tmp_path, "1a")} == {known["15"]}
 
 
-def test_a_point_knows_whether_the_walk_can_have_arrived(everything: Path) -> None:
+def test_accuracy__knows_whether_the_walk_can_have_converged(everything: Path) -> None:
     points = points_of(rows_of(everything / "results", "4"))
-    assert not any(point.arrived for point in points if point.convention in CONVENTIONS)  # 2000 items from 0
-    assert all(point.arrived for point in points if point.convention not in CONVENTIONS)
+    assert not any(point.can_converge for point in points if point.convention in CONVENTIONS)  # 2000 items from 0
+    assert all(point.can_converge for point in points if point.convention not in CONVENTIONS)
     assert all(point.standard_error <= point.mean for point in points)
 
 
 # Report
 
 
-def test_the_page_is_self_contained(everything: Path) -> None:
+def test_report__is_a_self_contained_page(everything: Path) -> None:
     page = (everything / "report.html").read_text(encoding="utf-8")
     assert page.count("<img ") == page.count('src="data:image/svg+xml;base64,') == 6
     assert not re.search(r'(src|href)="(?!data:)', page)
@@ -233,7 +233,7 @@ def test_the_page_is_self_contained(everything: Path) -> None:
     assert resources.machine() in page
 
 
-def test_the_markdown_shows_every_figure_with_a_verdict(everything: Path) -> None:
+def test_report__shows_every_figure_with_a_verdict_in_markdown(everything: Path) -> None:
     text = (everything / "README.md").read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)]+)\)", text):
         assert (everything / target).exists(), target
@@ -246,13 +246,15 @@ def test_the_markdown_shows_every_figure_with_a_verdict(everything: Path) -> Non
     assert str(everything) not in text
 
 
-def test_pictures_are_pictures(everything: Path) -> None:
+def test_figures__are_pictures(everything: Path) -> None:
     for name in ("figure1", "figure2", "figure3", "figure4", "accuracy", "start"):
         assert (everything / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert b"<svg" in (everything / f"{name}.svg").read_bytes()[:1000]
 
 
-def test_a_finished_figure_is_not_run_again_unless_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runner__does_not_run_a_finished_figure_again_unless_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Eight released values of scale 2000 steps and more agree by chance less than once in 10^24 runs."""
     small = Scale(items=500, repetitions=1)
     command(tmp_path, "1a", "2a", scale=small)
@@ -260,7 +262,7 @@ def test_a_finished_figure_is_not_run_again_unless_asked(tmp_path: Path, capsys:
     before = [path.read_bytes() for path in paths]
     capsys.readouterr()
     command(tmp_path, "1a", scale=small)
-    assert "All 8 rows are there; --fresh runs them again." in capsys.readouterr().err
+    assert "All 8 rows exist; --fresh runs them again." in capsys.readouterr().err
     assert [path.read_bytes() for path in paths] == before
     command(tmp_path, "1a", scale=small, fresh=True)
     after = [path.read_bytes() for path in paths]
@@ -269,7 +271,7 @@ def test_a_finished_figure_is_not_run_again_unless_asked(tmp_path: Path, capsys:
     assert after[2] == before[2]
 
 
-def test_one_figure_makes_a_report_of_one_figure(tmp_path: Path) -> None:
+def test_report__of_one_figure_has_one_figure(tmp_path: Path) -> None:
     command(tmp_path, "2a", scale=Scale(items=500, repetitions=1))
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "## Figure 2" in text
@@ -284,7 +286,7 @@ class EnoughError(Exception):
     """What stops a run in the middle."""
 
 
-def test_an_interrupted_figure_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_runner__goes_on_with_an_interrupted_figure_where_it_stopped(tmp_path: Path) -> None:
     done = 0
 
     def stop_soon(amount: int) -> None:
@@ -335,7 +337,7 @@ def interrupted(path: Path, *arguments: object) -> str:
     return said
 
 
-def test_control_c_leaves_whole_rows_and_the_command_goes_on(tmp_path: Path) -> None:
+def test_paper_command__leaves_whole_rows_on_ctrl_c_and_goes_on(tmp_path: Path) -> None:
     """The run is made of two billion items, so that it is still going on when the interrupt comes."""
     arguments = ("--figure", "1c", "--items", 200_000, "--repetitions", 1000, "--jobs", 2, "--output", tmp_path)
     path = tmp_path / "results" / "1c.csv"
@@ -343,9 +345,9 @@ def test_control_c_leaves_whole_rows_and_the_command_goes_on(tmp_path: Path) -> 
     kept = path.read_bytes()
     rows = len(kept.splitlines()) - 1
     assert f"Stopped; {rows:,} of 8,000 rows are in" in said
-    assert "The same command goes on from there." in said
+    assert "The same command continues from there." in said
     said = interrupted(path, *arguments)
-    assert f"{rows:,} of 8,000 rows are there; the rest follows." in said
+    assert f"{rows:,} of 8,000 rows exist; the others follow." in said
     assert path.read_bytes().startswith(kept)
     names = [tuple(line.split(",")[:10]) for line in path.read_text(encoding="utf-8").splitlines()]
     assert len(set(names)) == len(names) > rows + 1
@@ -364,7 +366,7 @@ def refused(*arguments: object) -> str:
     return complained
 
 
-def test_bad_input_ends_in_one_sentence(tmp_path: Path) -> None:
+def test_paper_command__ends_in_one_sentence_on_bad_input(tmp_path: Path) -> None:
     complained = refused("--figure", "5", "--output", tmp_path / "new")
     assert complained.startswith("dpfrugal: --figure must be one of 1a, 1b, 1c, 1d, 2a")
     assert complained.count("\n") == 1
@@ -382,7 +384,7 @@ def test_bad_input_ends_in_one_sentence(tmp_path: Path) -> None:
         ({"figure": ["x"]}, "--figure must be one of"),
     ],
 )
-def test_bad_options_are_refused_before_anything_is_written(
+def test_paper_command__refuses_bad_options_before_anything_is_written(
     tmp_path: Path, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ParameterError, match=message):
@@ -390,7 +392,7 @@ def test_bad_options_are_refused_before_anything_is_written(
     assert not (tmp_path / "new").exists()
 
 
-def test_results_of_other_settings_are_refused_by_the_command(tmp_path: Path) -> None:
+def test_paper_command__refuses_results_of_other_settings(tmp_path: Path) -> None:
     small = Scale(items=500, repetitions=1)
     command(tmp_path, "1a", scale=small)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
@@ -404,7 +406,9 @@ def test_results_of_other_settings_are_refused_by_the_command(tmp_path: Path) ->
     assert {row["items"] for row in rows_of(tmp_path / "results", "1a")} == {"600"}
 
 
-def test_too_little_memory_stops_it_before_the_first_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paper_command__stops_before_the_first_row_with_too_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(resources, "free_memory_mib", lambda: 100)
     with pytest.raises(ParameterError, match="MiB of memory are needed"):
         command(tmp_path, "1a")
@@ -415,7 +419,7 @@ def test_too_little_memory_stops_it_before_the_first_row(tmp_path: Path, monkeyp
     assert (tmp_path / "results" / "1a.csv").read_bytes() == b"from an earlier run\n"
 
 
-def test_a_damaged_file_of_another_figure_is_refused_before_anything_is_run(tmp_path: Path) -> None:
+def test_paper_command__refuses_a_damaged_file_of_another_figure_before_it_runs(tmp_path: Path) -> None:
     small = Scale(items=500, repetitions=1)
     command(tmp_path, "1a", scale=small)
     (tmp_path / "results" / "2a.csv").write_bytes(b"something else\n1\n")
@@ -424,7 +428,7 @@ def test_a_damaged_file_of_another_figure_is_refused_before_anything_is_run(tmp_
     assert not (tmp_path / "results" / "1b.csv").exists()
 
 
-def test_matplotlib_is_asked_for_before_anything_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paper_command__asks_for_matplotlib_before_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["dpfrugal.cli.paper"], "find_spec", lambda _: None)
     with pytest.raises(ParameterError, match=r"pip install 'dpfrugal\[paper\]'"):
         command(tmp_path / "new", "1a")

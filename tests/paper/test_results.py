@@ -19,7 +19,7 @@ def results(folder: Path) -> ResultsFile:
     return ResultsFile(folder / "some.csv", *COLUMNS)
 
 
-def test_rows_are_read_again_as_they_were(tmp_path: Path) -> None:
+def test_results__read_rows_again_as_they_were(tmp_path: Path) -> None:
     one = results(tmp_path)
     one.append({"name": 'a,"b"', "number": 1, "value": 0.1})
     one.append({"name": None, "number": 2, "value": 1e-300})
@@ -30,7 +30,7 @@ def test_rows_are_read_again_as_they_were(tmp_path: Path) -> None:
     assert {"name": None, "number": 3} not in again
 
 
-def test_a_row_is_written_once(tmp_path: Path) -> None:
+def test_results__write_a_row_once(tmp_path: Path) -> None:
     one = results(tmp_path)
     for value in (1, 2):
         one.append({"name": "a", "number": 1, "value": value})
@@ -38,7 +38,7 @@ def test_a_row_is_written_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", range(1, 7))
-def test_a_line_cut_short_is_dropped(tmp_path: Path, cut: int) -> None:
+def test_results__drop_a_line_that_is_cut_short(tmp_path: Path, cut: int) -> None:
     one = results(tmp_path)
     for number in range(3):
         one.append({"name": "a", "number": number, "value": number})
@@ -51,7 +51,7 @@ def test_a_line_cut_short_is_dropped(tmp_path: Path, cut: int) -> None:
     assert path.read_bytes() == whole
 
 
-def test_a_header_cut_short_is_no_obstacle(tmp_path: Path) -> None:
+def test_results__survive_a_header_that_is_cut_short(tmp_path: Path) -> None:
     (tmp_path / "some.csv").write_bytes(b"name,num")
     one = results(tmp_path)
     one.append({"name": "a", "number": 1, "value": 1})
@@ -61,7 +61,7 @@ def test_a_header_cut_short_is_no_obstacle(tmp_path: Path) -> None:
     assert (tmp_path / "some.csv").read_bytes() == b"name,number,value\na,1,1\n"
 
 
-def test_a_full_disk_leaves_whole_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results__leave_whole_rows_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, path, write = results(tmp_path), tmp_path / "some.csv", os.write
     one.append({"name": "a", "number": 1, "value": 1})
     before = path.read_bytes()
@@ -73,7 +73,7 @@ def test_a_full_disk_leaves_whole_rows(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("content", ["another,header\n1,2\n", "name,number,value\n1,2\n", "\x00\n"])
-def test_a_foreign_file_is_refused(tmp_path: Path, content: str) -> None:
+def test_results__refuse_a_foreign_file(tmp_path: Path, content: str) -> None:
     (tmp_path / "some.csv").write_text(content, encoding="utf-8")
     with pytest.raises(ParameterError, match=r"some\.csv is not a results file.*--fresh"):
         results(tmp_path)
@@ -83,7 +83,7 @@ def claim(folder: Path, *, fresh: bool = False, files: tuple[str, ...] = (), **s
     claim_folder(folder, settings, fresh=fresh, files=list(files))
 
 
-def test_results_of_other_settings_are_refused(tmp_path: Path) -> None:
+def test_results__refuse_those_of_other_settings(tmp_path: Path) -> None:
     claim(tmp_path, version="1", items=100)
     claim(tmp_path, version="1", items=100)
     results(tmp_path).append({"name": "a", "number": 1, "value": 1})
@@ -98,7 +98,7 @@ def test_results_of_other_settings_are_refused(tmp_path: Path) -> None:
     claim(tmp_path, version="2", items=7)
 
 
-def test_fresh_with_the_same_settings_removes_what_was_asked_for_only(tmp_path: Path) -> None:
+def test_results__remove_only_what_was_asked_for_when_fresh(tmp_path: Path) -> None:
     claim(tmp_path, items=1)
     for name in ("1a.csv", "1b.csv"):
         (tmp_path / name).touch()
@@ -107,7 +107,7 @@ def test_fresh_with_the_same_settings_removes_what_was_asked_for_only(tmp_path: 
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{", json.dumps({"items": 1})])
-def test_results_without_readable_settings_are_refused(tmp_path: Path, content: str | None) -> None:
+def test_results__refuse_a_folder_without_readable_settings(tmp_path: Path, content: str | None) -> None:
     results(tmp_path).append({"name": "a", "number": 1, "value": 1})
     if content is not None:
         (tmp_path / "settings.json").write_text(content, encoding="utf-8")
@@ -115,7 +115,7 @@ def test_results_without_readable_settings_are_refused(tmp_path: Path, content: 
         claim(tmp_path, items=1)
 
 
-def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path: Path) -> None:
+def test_results__refuse_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ParameterError, match="--output must be a folder that can be written to"):
         open_folder(tmp_path / "file" / "below")
@@ -123,7 +123,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path: Path) -> None:
     assert not list((tmp_path / "new" / "folder" / "results").iterdir())
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results__write_a_file_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "report"
     write_whole(path, b"old")
 
@@ -136,7 +136,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     assert path.read_bytes() == b"old"
 
 
-def test_too_little_memory_is_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resources__foresee_too_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "free_memory_mib", lambda: 500)
     resources.check_resources(tmp_path, jobs=2, rows=1000, items=1000)
     with pytest.raises(ParameterError, match=r"MiB of memory are needed with --jobs 8, and 500 MiB are free"):
@@ -147,7 +147,7 @@ def test_too_little_memory_is_foreseen(tmp_path: Path, monkeypatch: pytest.Monke
     resources.check_resources(tmp_path, jobs=200, rows=1000, items=1000)
 
 
-def test_too_little_disk_is_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resources__foresee_too_little_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "free_memory_mib", lambda: None)
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=20 << 20))
     resources.check_resources(tmp_path, jobs=1, rows=1000, items=1000)
@@ -155,7 +155,7 @@ def test_too_little_disk_is_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyP
         resources.check_resources(tmp_path, jobs=1, rows=100_000, items=1000)
 
 
-def test_free_memory_is_the_least_that_anybody_grants(tmp_path: Path) -> None:
+def test_resources__have_as_much_free_memory_as_the_least_that_is_granted(tmp_path: Path) -> None:
     meminfo, group = tmp_path / "meminfo", tmp_path / "group"
     assert resources.free_memory_mib(meminfo, group) is None
     meminfo.write_text("MemTotal: 8192000 kB\nMemAvailable: 4096000 kB\n", encoding="utf-8")
@@ -168,7 +168,7 @@ def test_free_memory_is_the_least_that_anybody_grants(tmp_path: Path) -> None:
     assert resources.free_memory_mib(meminfo, group) == 2048
 
 
-def test_the_machine_is_named_without_the_host() -> None:
+def test_resources__name_the_machine_without_the_host() -> None:
     assert "cores" in resources.machine()
     assert os.uname().nodename not in resources.machine()
     assert 10 < resources.peak_memory_mib() < 100_000

@@ -7,11 +7,10 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfrugal as dpf
+from dpfrugal.estimators.base import raw_contents
 from dpfrugal.estimators.segments import planner
 from dpfrugal.estimators.walk import dp_frugal
 from dpfrugal.privacy import noise
@@ -29,7 +29,6 @@ from tests.support.repository import ROOT
 
 ONE = dpf.PureDP(epsilon=1.0)
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - each test makes a folder of its own there
-RISK = {"accept_replay_risk": True}
 
 
 @pytest.fixture
@@ -55,64 +54,7 @@ def tape(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(planner, "add_noise", from_tape)
 
 
-MAKERS: dict[str, Callable[[], Any]] = {
-    "walk": lambda: dpf.DPFrugal1U([0.5, 0.99], ONE, decimals=1, start=40.0, coin_seed=5),
-    "walk, unseeded": lambda: dpf.Frugal1U([0.5, 0.99], decimals=1, start=40.0, coin_seed=6, nan_policy="omit"),
-    "segments": lambda: dpf.PrivateQuantile([0.5, 0.99], ONE, nan_policy="omit"),
-    "segments that forget": lambda: dpf.PrivateQuantile(0.9, ONE, half_life=9000.0, start=3.0, expected_items=10**6),
-    "many items a person": lambda: dpf.PrivateQuantile(0.5, dpf.ZCDP(rho=0.5), max_items_per_person=3),
-}
-STREAMS = {
-    "normal": np.random.default_rng(1).normal(50, 2, 24_000),
-    "ties": np.random.default_rng(2).integers(0, 7, 24_000).astype(float),
-    "cauchy": np.random.default_rng(3).standard_cauchy(24_000),
-}
-
-
-def shown(estimator: Any) -> str:
-    """All that can be seen of an estimator, to the last digit."""
-    if isinstance(estimator, dpf.Frugal1U):
-        return repr((estimator.estimates, estimator.items))
-    release = estimator.release()
-    public = (release.values, release.items, estimator.items, release.quantiles, release.guarantee)
-    if isinstance(estimator, dpf.PrivateQuantile):
-        return repr((public, release.intervals(), release.stable, estimator.edges.tolist(), estimator.segment_length))
-    return repr((public, release.to_dict()))
-
-
-@pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("maker", MAKERS)
-def test_it_goes_on_exactly_as_it_would_have(
-    maker: str, stream: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    items, places = STREAMS[stream], np.random.default_rng(len(maker) + len(stream))
-    for seed in range(3):
-        cut, single = int(places.integers(0, 20_000)), int(places.integers(0, 900))
-        seen = []
-        for restore in (False, True):
-            tape(monkeypatch, seed)
-            estimator = MAKERS[maker]()
-            estimator.update_many(items[: cut // 2])
-            if seed == 1 and isinstance(estimator, dpf.PrivateQuantile):
-                estimator.release(close=True)
-            elif seed == 1:
-                shown(estimator)
-            estimator.update_many(items[cut // 2 : cut])
-            for item in items[cut : cut + single].tolist():
-                estimator.update(item)
-            if restore:
-                estimator.save(folder / "state")
-                options: Any = {} if isinstance(estimator, dpf.Frugal1U) else RISK
-                estimator = type(estimator).load(folder / "state", **options)
-            said = [shown(estimator)]
-            for first in range(cut + single, 24_000, 4_000):
-                estimator.update_many(items[first : first + 4_000])
-                said.append(shown(estimator))
-            seen.append(said)
-        assert seen[0] == seen[1], (seed, cut, single)
-
-
-def test_items_that_wait_are_kept_to_the_last_bit(folder: Path) -> None:
+def test_save_and_load__keep_waiting_items_to_the_last_bit(folder: Path) -> None:
     estimator = dpf.PrivateQuantile(0.5, ONE, nan_policy="omit")
     waiting = [0.1, -0.0, float("inf"), float("nan"), 10**5000, -(10**400), 2**62 + 1, 5e-324]
     for item in waiting:
@@ -123,60 +65,7 @@ def test_items_that_wait_are_kept_to_the_last_bit(folder: Path) -> None:
     assert again._pending[4:] == [2**63 - 1, -(2**63), 2**62 + 1, 5e-324]
 
 
-def test_without_a_ledger_the_risk_must_be_said_aloud(folder: Path, ledger: dpf.Ledger) -> None:
-    for options in ({}, {"ledger": ledger, "dataset": "clicks"}):
-        estimator = dpf.DPFrugal1U(0.5, ONE, **options)  # type: ignore[arg-type]
-        estimator.save(folder / "state")
-        with pytest.raises(dpf.ReplayError, match="accept_replay_risk=True"):
-            dpf.DPFrugal1U.load(folder / "state")
-        assert dpf.DPFrugal1U.load(folder / "state", accept_replay_risk=True).items == 0
-
-
-@pytest.mark.parametrize("kind", [dpf.DPFrugal1U, dpf.PrivateQuantile])
-def test_one_of_all_copies_goes_on(kind: Any, folder: Path, ledger: dpf.Ledger) -> None:
-    original = kind(0.5, ONE, ledger=ledger, dataset="clicks")
-    original.update_many(np.arange(1000.0))
-    close = {"close": True} if kind is dpf.PrivateQuantile else {}
-    original.release(**close)
-    original.update_many(np.arange(100.0))  # too few for a segment of their own
-    original.save(folder / "state")
-    first, second = (kind.load(folder / "state", ledger=ledger) for _ in range(2))
-    assert first.release(**close).items == 1100
-    for stale in (original, second):
-        with pytest.raises(dpf.ReplayError, match="stale"):
-            stale.release(**close)
-    with pytest.raises(dpf.ReplayError, match="stale"):
-        kind.load(folder / "state", ledger=ledger)
-    first.update_many(np.arange(100.0))
-    assert first.release(**close).items == 1200
-    assert len(ledger.dataset("clicks").spends) == 1
-
-
-@pytest.mark.parametrize("kind", [dpf.DPFrugal1U, dpf.PrivateQuantile])
-def test_a_stale_checkpoint_goes_on_from_public_values_only(kind: Any, folder: Path, ledger: dpf.Ledger) -> None:
-    original = kind(0.5, ONE, ledger=ledger, dataset="clicks")
-    original.update_many(np.arange(1000.0))
-    close = {"close": True} if kind is dpf.PrivateQuantile else {}
-    released = original.release(**close)
-    original.update_many(np.full(50, 4242.0))
-    original.update(4242.0)
-    original.save(folder / "state")
-    original.release(**close)
-    again = kind.load(folder / "state", ledger=ledger, forget_if_stale=True)
-    assert again.items == 1000
-    assert again.release().values == released.values  # public before, and no noise is needed for it
-    contents = again._contents().state
-    assert contents.get("counts", [0]) == [0] * len(contents.get("counts", [0]))
-    assert not contents.get("pending")
-    assert contents.get("estimates") == contents.get("anchor")
-    again.update_many(np.arange(300.0))
-    assert again.release(**close).items == 1300
-    original.update_many(np.arange(100.0))
-    with pytest.raises(dpf.ReplayError, match="stale"):
-        original.release(**close)
-
-
-def test_a_checkpoint_from_before_the_first_noise_spends_once(folder: Path, ledger: dpf.Ledger) -> None:
+def test_checkpoint__from_before_the_first_noise_spends_once(folder: Path, ledger: dpf.Ledger) -> None:
     original = dpf.DPFrugal1U(0.5, ONE, ledger=ledger, dataset="clicks")
     original.update_many(np.arange(100.0))
     original.save(folder / "state")
@@ -217,28 +106,32 @@ def twice_released(folder: Path, trials: int) -> tuple[int, int, int]:
                 elif action in ("load", "forget") and files:
                     path, kept = files[int(choose.integers(len(files)))]
                     loaded = dpf.DPFrugal1U.load(path, ledger=ledger, forget_if_stale=action == "forget")
-                    objects.append((loaded, set() if loaded._account.stale else set(kept)))
+                    objects.append((loaded, set() if loaded.account.stale else set(kept)))
             except dpf.ReplayError:
                 refusals += 1
         assert sum(len(dataset.spends) for dataset in ledger.datasets()) <= 1
     return twice, releases, refusals
 
 
-def test_whatever_is_saved_and_restored_no_item_is_released_twice(folder: Path) -> None:
+def test_checkpoint__releases_no_item_twice_whatever_is_saved_and_restored(folder: Path) -> None:
     twice, releases, refusals = twice_released(folder, 8)
     assert twice == 0
     assert releases > 10
     assert refusals > 10
 
 
-def test_a_ledger_that_does_not_look_is_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint__would_release_items_twice_with_a_ledger_that_does_not_look(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dpf.Ledger, "advance", lambda self, spend, lineage, holder: spend.generation + 1)
     monkeypatch.setattr(dpf.Ledger, "generation", lambda self, lineage: 0)
     monkeypatch.setattr("dpfrugal.budget.spending.Account.prove_fresh", lambda self, **_: None)
     assert twice_released(folder, 4)[0] > 0
 
 
-def test_the_file_is_private_whole_and_says_what_it_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint_file__is_private_and_whole_and_says_what_it_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = folder / "state"
     walk = dpf.Frugal1U(0.5)
     os.umask(os.umask(0))  # whatever the mask is
@@ -263,7 +156,7 @@ def test_the_file_is_private_whole_and_says_what_it_is(folder: Path, monkeypatch
     assert dpf.Frugal1U.load(path).items == 100
 
 
-def test_every_flipped_byte_and_every_cut_is_noticed(folder: Path) -> None:
+def test_checkpoint_file__notices_every_flipped_byte_and_every_cut(folder: Path) -> None:
     path, copy = folder / "state", folder / "copy"
     dpf.Frugal1U(0.5, coin_seed=1).save(path)
     whole = path.read_bytes()
@@ -280,7 +173,7 @@ def sealed(header: bytes, rest: bytes = b"", version: int = 2) -> bytes:
     return body + hashlib.sha256(body).digest()
 
 
-def test_files_that_are_not_this_checkpoint(folder: Path, ledger: dpf.Ledger) -> None:
+def test_checkpoint_file__refuses_files_that_are_not_this_checkpoint(folder: Path, ledger: dpf.Ledger) -> None:
     path = folder / "state"
     dpf.Frugal1U(0.5).save(path)
     with pytest.raises(dpf.CheckpointError, match="of Frugal1U, not of DPFrugal1U"):
@@ -305,7 +198,7 @@ def test_files_that_are_not_this_checkpoint(folder: Path, ledger: dpf.Ledger) ->
             dpf.Frugal1U.load(path)
 
 
-def test_a_checkpoint_is_charged_for_the_noise_that_will_be_taken(
+def test_checkpoint__is_charged_for_the_noise_that_will_be_taken(
     folder: Path, ledger: dpf.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A version that calibrates otherwise must not spend what the version before wrote down."""
@@ -318,7 +211,7 @@ def test_a_checkpoint_is_charged_for_the_noise_that_will_be_taken(
         dpf.DPFrugal1U.load(folder / "p", ledger=ledger)
 
 
-def test_a_checkpoint_that_others_may_read_is_warned_of(folder: Path) -> None:
+def test_checkpoint_file__warns_where_others_may_read_it(folder: Path) -> None:
     path = folder / "state"
     dpf.Frugal1U(0.5).save(path)
     path.chmod(0o640)
@@ -326,7 +219,9 @@ def test_a_checkpoint_that_others_may_read_is_warned_of(folder: Path) -> None:
         dpf.Frugal1U.load(path)
 
 
-def test_another_ledger_an_older_one_or_none_proves_nothing(folder: Path, ledger: dpf.Ledger) -> None:
+def test_checkpoint__is_not_proved_fresh_by_another_ledger_an_older_one_or_none(
+    folder: Path, ledger: dpf.Ledger
+) -> None:
     path, older = folder / "state", folder / "older.db"
     estimator = dpf.DPFrugal1U(0.5, ONE, ledger=ledger, dataset="clicks")
     older.write_bytes((folder / "budget.db").read_bytes())
@@ -356,7 +251,7 @@ def header_after(items: int) -> str:
 
 @settings(max_examples=80)
 @given(data=st.data())
-def test_nonsense_with_a_right_checksum_is_refused_or_works(data: st.DataObject) -> None:
+def test_checkpoint_file__with_nonsense_under_a_right_checksum_is_refused_or_works(data: st.DataObject) -> None:
     """One value of the header is replaced by another; what is accepted can go on."""
     header = json.loads(header_after(data.draw(st.sampled_from([0, 200, 3000]))))
     node, key = header, data.draw(st.sampled_from(["parameters", "state", "account", "arrays", "class"]))
@@ -373,10 +268,10 @@ def test_nonsense_with_a_right_checksum_is_refused_or_works(data: st.DataObject)
             again = dpf.PrivateQuantile.load(path, accept_replay_risk=True)
         except dpf.CheckpointError:
             return
-        again._contents()
+        raw_contents(again)
 
 
-def test_arrays_come_back_as_they_were(folder: Path) -> None:
+def test_checkpoint_file__gives_arrays_back_as_they_were(folder: Path) -> None:
     arrays = {
         "eight megabytes": np.arange(1 << 20, dtype=np.int64),
         "floats": np.array([[0.1, np.nan], [-0.0, np.inf]]),
@@ -394,7 +289,7 @@ def test_arrays_come_back_as_they_were(folder: Path) -> None:
         checkpoint_file.write(folder / "state", Contents("Kind", {}, {}, arrays={"objects": np.array([object()])}))
 
 
-def test_nothing_here_pickles() -> None:
+def test_source__pickles_nothing() -> None:
     for path in (ROOT / "src").rglob("*.py"):
         assert not re.search(
             r"^\s*(import|from) (pickle|shelve|marshal|dill)|allow_pickle", path.read_text(), re.MULTILINE
@@ -404,7 +299,7 @@ def test_nothing_here_pickles() -> None:
 WATCH = ("watch", "-q", "0.5", "--epsilon", "1", "--every", "500", "--algorithm", "dp-frugal-1u")
 
 
-def test_watch_survives_a_kill(tmp_path: Path) -> None:
+def test_watch__survives_a_kill(tmp_path: Path) -> None:
     books = ("--ledger", tmp_path / "b.db", "--dataset", "clicks", "--checkpoint", tmp_path / "c.private")
     ledger = dpf.Ledger(tmp_path / "b.db", total=ONE)
     ledger.open("clicks", ONE)
@@ -439,7 +334,7 @@ def test_watch_survives_a_kill(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stale", [False, True])
-def test_watch_after_a_kill_between_noise_and_print(tmp_path: Path, stale: bool) -> None:
+def test_watch__survives_a_kill_between_noise_and_print(tmp_path: Path, stale: bool) -> None:
     """The checkpoint as a kill leaves it: before the state was saved, or before the release was printed."""
     ledger, path = dpf.Ledger(tmp_path / "b.db", total=ONE), tmp_path / "c.private"
     walk = dpf.DPFrugal1U([0.5], ONE, ledger=ledger, dataset="clicks")
@@ -447,11 +342,11 @@ def test_watch_after_a_kill_between_noise_and_print(tmp_path: Path, stale: bool)
     first = walk.release()
     walk.update_many(np.full(300, 9.0))
     if stale:
-        walk._save(path, shown_items=500, printed=True, items=800)
+        walk.save_with_notes(path, {"shown_items": 500, "printed": True, "items": 800})
         walk.release()
     else:
         second = walk.release()
-        walk._save(path, shown_items=800, printed=False, items=800)
+        walk.save_with_notes(path, {"shown_items": 800, "printed": False, "items": 800})
     done = run(*WATCH, "--ledger", tmp_path / "b.db", "--dataset", "clicks", "--checkpoint", path, text="9\n" * 600)
     assert done.returncode == 0, done.stderr
     rows = [line.split("\t") for line in done.stdout.splitlines()]

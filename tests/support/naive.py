@@ -1,6 +1,7 @@
 """The slow and obvious versions that everything is held to."""
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -44,3 +45,9 @@ def neighbours(stream: tuple[Any, ...], alphabet: Sequence[Any]) -> Iterator[tup
     for i, item in itertools.product(range(len(stream)), alphabet):
         if item != stream[i]:
             yield (*stream[:i], item, *stream[i + 1 :])
+
+
+def passes(count: int, threshold: int, scale: float) -> float:
+    """P[count + discrete Laplace ≥ threshold], whatever the two are, by its definition."""
+    below = [math.exp(-abs(x) / scale) for x in range(-2000, 2001)]
+    return sum(below[max(threshold - count, -2000) + 2000 :]) / sum(below)

@@ -33,3 +33,14 @@ def discrete_gaussian(sigma: float) -> Callable[[int], float]:
     """The pmf: exp(-x²/2σ²) / Z."""
     total = sum(np.exp(-x * x / (2 * sigma**2)) for x in range(int(-40 * sigma) - 1, int(40 * sigma) + 2))
     return lambda x: float(np.exp(-x * x / (2 * sigma**2)) / total)
+
+
+def oracle_delta(sigma: float, shift: int, epsilon: float) -> mpmath.mpf:
+    """Σ max(0, p(x) - e^ε·p(x - shift)), term by term from the definition, at 60 digits."""
+    with mpmath.workdps(60):
+        variance, reach = mpmath.mpf(sigma) ** 2, int(30 * sigma) + shift + 60
+        weights = {x: mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * variance)) for x in range(-reach - shift, reach + 1)}
+        total = mpmath.fsum(weights.values())
+        factor = mpmath.exp(epsilon)
+        terms = (weights[x] - factor * weights[x - shift] for x in range(-reach, reach + 1))
+        return mpmath.fsum(max(term, mpmath.mpf(0)) for term in terms) / total

@@ -145,7 +145,7 @@ def executors(driver: int) -> list[int]:
     return [pid for pid, _, args in rows if pid in below and "CoarseGrainedExecutorBackend" in args]
 
 
-def test_an_executor_killed_in_the_middle_of_a_job_changes_nothing(
+def test_cluster__changes_nothing_when_an_executor_is_killed_in_the_middle_of_a_job(
     one_host: Any, tmp_path: Path, asked: list[int]
 ) -> None:
     table = table_in(one_host, tmp_path)
@@ -218,7 +218,7 @@ def overtaken(marks: Path, winner: int) -> Callable[[Iterator[Any]], Iterator[An
 
 
 @pytest.mark.parametrize("winner", [0, 1], ids=["the-first-wins", "the-copy-wins"])
-def test_a_speculative_copy_of_a_task_changes_nothing(
+def test_cluster__changes_nothing_when_a_task_has_a_speculative_copy(
     winner: int, two_hosts: Any, asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = table_in(two_hosts, tmp_path)
@@ -323,9 +323,7 @@ def part(number: int) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["global", "keyed"])
-def test_a_driver_killed_ten_times_between_sink_and_commit_and_five_times_elsewhere_leaves_what_an_undisturbed_one_does(
-    kind: str, tmp_path: Path
-) -> None:
+def test_cluster__leaves_what_an_undisturbed_driver_does_when_drivers_are_killed(kind: str, tmp_path: Path) -> None:
     import pyarrow as pa
 
     shaken, calm = Job(tmp_path / "shaken", kind), Job(tmp_path / "calm", kind)

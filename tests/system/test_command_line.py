@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpfrugal.cli.arrivals import Period
+from dpfrugal.cli.stdin_periods import Period
 from dpfrugal.errors import ParameterError
 from tests.support.command_line import COMMAND, interruptible, refused, run
 
@@ -31,7 +31,7 @@ WALK = ("--algorithm", "dp-frugal-1u")
 
 
 @pytest.mark.parametrize("options", [(), ("--decimals", 2), (*WALK, "--decimals", 2, "--start", 40)])
-def test_quantile_of_a_file(parquet: Path, options: tuple[object, ...]) -> None:
+def test_quantile_command__reads_a_file(parquet: Path, options: tuple[object, ...]) -> None:
     done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "-q", 0.9, "--epsilon", 1, *options)
     assert done.returncode == 0, done.stderr
     rows = [line.split("\t") for line in done.stdout.splitlines()]
@@ -54,7 +54,7 @@ def test_quantile_of_a_file(parquet: Path, options: tuple[object, ...]) -> None:
         (["--rho", "0.5"], {"ZCDP": {"rho": 0.5}}),
     ],
 )
-def test_json_carries_the_claim(options: list[str], claim: dict[str, Any], parquet: Path) -> None:
+def test_quantile_command__prints_json_with_the_claim(options: list[str], claim: dict[str, Any], parquet: Path) -> None:
     done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "--start", 45, "--json", *WALK, *options)
     answer = json.loads(done.stdout)
     assert answer["guarantee"] == claim
@@ -64,13 +64,13 @@ def test_json_carries_the_claim(options: list[str], claim: dict[str, Any], parqu
     assert (answer["neighbours"], answer["unit"]) == ("replace-one", "item")
 
 
-def test_quantile_of_standard_input() -> None:
+def test_quantile_command__reads_standard_input() -> None:
     text = "\n".join(map(str, ITEMS[:50_000]))
     done = run("quantile", "-", "-q", 0.5, "--epsilon", 1, "--decimals", 2, "--start", 45, text=text)
     assert abs(float(done.stdout.split()[1]) - 50) < 1
 
 
-def test_people_with_many_items_get_more_noise(parquet: Path) -> None:
+def test_quantile_command__adds_more_noise_for_people_with_many_items(parquet: Path) -> None:
     one, ten = (
         json.loads(
             run(
@@ -84,7 +84,7 @@ def test_people_with_many_items_get_more_noise(parquet: Path) -> None:
     assert "10 items" in ten["unit"]
 
 
-def test_json_of_the_default_has_intervals(parquet: Path) -> None:
+def test_quantile_command__prints_intervals_in_json_by_default(parquet: Path) -> None:
     done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "-q", 0.99, "--epsilon", 1, "--json")
     answer = json.loads(done.stdout)
     for q, value, (low, high) in zip(answer["quantiles"], answer["values"], answer["intervals"], strict=True):
@@ -94,21 +94,21 @@ def test_json_of_the_default_has_intervals(parquet: Path) -> None:
     assert answer["items"] == ITEMS.size
 
 
-def test_a_sorted_file_is_pointed_out(tmp_path: Path) -> None:
+def test_quantile_command__points_out_a_sorted_file(tmp_path: Path) -> None:
     path = tmp_path / "sorted.parquet"
     pq.write_table(pa.table({"ms": np.sort(ITEMS)}), path)
     done = run("quantile", path, "-q", 0.5, "--epsilon", 1)
     assert "segments of the stream disagree" in done.stderr
 
 
-def test_a_walk_that_cannot_have_arrived_is_pointed_out(parquet: Path) -> None:
+def test_quantile_command__points_out_a_walk_that_cannot_have_converged(parquet: Path) -> None:
     done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "--epsilon", 1, "--decimals", 4, *WALK)
-    assert "may not have arrived" in done.stderr
+    assert "may not have converged" in done.stderr
     done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "--epsilon", 1, "--decimals", 1, *WALK)
-    assert "may not have arrived" not in done.stderr
+    assert "may not have converged" not in done.stderr
 
 
-def test_bad_files_end_in_a_sentence(parquet: Path, tmp_path: Path) -> None:
+def test_command_line__ends_in_a_sentence_on_bad_files(parquet: Path, tmp_path: Path) -> None:
     ask = ("-q", 0.5, "--epsilon", 1)
     assert "no such file" in refused("quantile", tmp_path / "nope.parquet", *ask)
     assert "there are 'ms', 'endpoint'" in refused("quantile", parquet, "--column", "nope", *ask)
@@ -152,11 +152,11 @@ def test_bad_files_end_in_a_sentence(parquet: Path, tmp_path: Path) -> None:
         (["-q", "x", "--epsilon", "1"], "valid"),
     ],
 )
-def test_bad_options_end_in_a_sentence(options: list[str], word: str) -> None:
+def test_command_line__ends_in_a_sentence_on_bad_options(options: list[str], word: str) -> None:
     assert word in refused("quantile", "-", *options, text="1\n2\n")
 
 
-def test_standard_input_that_is_no_number() -> None:
+def test_quantile_command__refuses_standard_input_that_is_no_number() -> None:
     message = refused("quantile", "-", "-q", 0.5, "--epsilon", 1, text="1\n2\nsecret\n")
     assert "Line 3" in message
     assert "secret" not in message
@@ -165,7 +165,7 @@ def test_standard_input_that_is_no_number() -> None:
 
 
 @pytest.mark.parametrize("options", [(), WALK, ("--half-life", 500)])
-def test_watch_releases_once_per_period_of_items(options: tuple[object, ...]) -> None:
+def test_watch_command__releases_once_per_period_of_items(options: tuple[object, ...]) -> None:
     text = "".join(f"{k % 100}\n" for k in range(1_000))
     done = run("watch", "-q", 0.5, "-q", 0.9, "--epsilon", 1, "--every", 250, *options, text=text)
     rows = [line.split("\t") for line in done.stdout.splitlines()]
@@ -173,19 +173,19 @@ def test_watch_releases_once_per_period_of_items(options: tuple[object, ...]) ->
     assert all(len(row) == 3 for row in rows)
 
 
-def test_watch_releases_what_is_left_when_the_input_ends() -> None:
+def test_watch_command__releases_what_is_left_when_the_input_ends() -> None:
     done = run("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, "--json", text="5\n" * 250)
     assert [json.loads(line)["items"] for line in done.stdout.splitlines()] == [100, 200, 250]
 
 
-def test_watch_keeps_going_over_bad_lines_if_told_so() -> None:
+def test_watch_command__keeps_going_over_bad_lines_if_told_so() -> None:
     text = "5\n" * 60 + "oops\n" + "5\n" * 39
     assert "Line 61" in refused("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, text=text)
     done = run("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, "--nan-policy", "omit", text=text)
     assert done.stdout.startswith("100\t")
 
 
-def test_watch_prints_what_was_due_before_a_bad_line() -> None:
+def test_watch_command__prints_what_was_due_before_a_bad_line() -> None:
     done = run("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, text="5\n" * 230 + "secret\n" + "5\n" * 100)
     assert done.returncode == 2
     assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["100", "200"]
@@ -193,7 +193,7 @@ def test_watch_prints_what_was_due_before_a_bad_line() -> None:
     assert "secret" not in done.stderr
 
 
-def test_output_that_cannot_be_written_is_a_sentence() -> None:
+def test_command_line__reports_output_that_cannot_be_written_in_a_sentence() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("this system has no full device")
     with open("/dev/full", "w") as full:
@@ -205,7 +205,7 @@ def test_output_that_cannot_be_written_is_a_sentence() -> None:
     assert "could not be written" in done.stderr
 
 
-def test_a_terminal_that_knows_no_greek_is_no_error() -> None:
+def test_command_line__works_on_a_terminal_that_knows_no_greek() -> None:
     done = run("plan", "--epsilon", 1, env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0, done.stderr
 
@@ -233,7 +233,7 @@ def watching(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def test_watch_ends_cleanly_on_ctrl_c_after_the_last_full_period() -> None:
+def test_watch_command__ends_cleanly_on_ctrl_c_after_the_last_full_period() -> None:
     """The stream stays open and silent meanwhile, as ``tail -f`` keeps it."""
     process = watching("--every", "100")
     assert process.stdin is not None
@@ -251,7 +251,7 @@ def test_watch_ends_cleanly_on_ctrl_c_after_the_last_full_period() -> None:
     assert told == ["Stopped; 50 items after the last full period were not released."]
 
 
-def test_watch_ends_on_a_bad_line_while_the_stream_stays_open() -> None:
+def test_watch_command__ends_on_a_bad_line_while_the_stream_stays_open() -> None:
     process = watching("--every", "100")
     assert process.stdin is not None
     process.stdin.write("7\nsecret\n")
@@ -262,7 +262,7 @@ def test_watch_ends_on_a_bad_line_while_the_stream_stays_open() -> None:
     assert "Line 2" in errors
 
 
-def test_watch_releases_by_the_clock_while_the_stream_is_silent() -> None:
+def test_watch_command__releases_by_the_clock_while_the_stream_is_silent() -> None:
     process = watching("--every", "300ms")
     assert process.stdin is not None
     assert process.stdout is not None
@@ -277,7 +277,7 @@ def test_watch_releases_by_the_clock_while_the_stream_is_silent() -> None:
     assert process.returncode == 0
 
 
-def test_a_reader_that_goes_away_is_no_error(parquet: Path) -> None:
+def test_command_line__ends_without_an_error_when_its_reader_goes_away(parquet: Path) -> None:
     program = f"yes 5 | head -n 300000 | {' '.join(COMMAND)} watch -q 0.5 --epsilon 1 --every 10 | head -n 1"
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.startswith("10\t")
@@ -296,24 +296,24 @@ def test_a_reader_that_goes_away_is_no_error(parquet: Path) -> None:
         ("1d", Period(seconds=86_400)),
     ],
 )
-def test_periods(text: str, expected: Period) -> None:
+def test_periods__are_read_as_people_write_them(text: str, expected: Period) -> None:
     assert Period.parse(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "0", "0s", "-5", "ten", "5 parsecs", "1e3", "s"])
-def test_bad_periods(text: str) -> None:
+def test_periods__that_are_none_are_refused(text: str) -> None:
     with pytest.raises(ParameterError, match="--every"):
         Period.parse(text)
 
 
-def test_plan_prints_every_guarantee() -> None:
+def test_plan_command__prints_every_guarantee() -> None:
     done = run("plan", "--epsilon", 1, "--beta", 0.05, env={**os.environ, "COLUMNS": "80"})
     for part in ("pure, Laplace", "5.991", "approx., Gaussian", "8.452", "approx., classic", "10.6", "zCDP, Gaussian"):
         assert part in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_plan_as_json_and_where_classic_is_refused() -> None:
+def test_plan_command__prints_json_and_says_where_classic_is_refused() -> None:
     rows = json.loads(run("plan", "--epsilon", 20, "--json", "--decimals", 3).stdout)["rows"]
     by_name = {row["guarantee"]: row for row in rows}
     assert "alpha" not in by_name["approx., classic"]
@@ -323,7 +323,7 @@ def test_plan_as_json_and_where_classic_is_refused() -> None:
     assert "max-items-per-person" in refused("plan", "--epsilon", 1, "--max-items-per-person", 0)
 
 
-def test_demo_draws_its_picture(tmp_path: Path) -> None:
+def test_demo_command__draws_its_picture(tmp_path: Path) -> None:
     done = run("demo", "--items", 200_000, "--output", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "p99" in done.stdout
@@ -333,7 +333,7 @@ def test_demo_draws_its_picture(tmp_path: Path) -> None:
     assert "--output" in refused("demo", "--items", 1000, "--output", tmp_path / "file")
 
 
-def test_help_and_version() -> None:
+def test_command_line__has_help_and_a_version() -> None:
     assert run("--version").stdout.startswith("dpfrugal ")
     for command in ([], ["quantile"], ["watch"], ["plan"], ["demo"], ["ledger"], ["ledger", "add"]):
         assert "Usage" in run(*command, "--help").stdout

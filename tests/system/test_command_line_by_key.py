@@ -77,7 +77,7 @@ def near(rows: list[dict[str, Any]], names: list[Any] = CARRIERS) -> None:
 
 
 @pytest.mark.parametrize("file", ["flights.parquet", "flights.csv", "flights.jsonl", "flights.arrow"])
-def test_files_of_every_kind(folder: Path, file: str) -> None:
+def test_quantile_by_command__reads_files_of_every_kind(folder: Path, file: str) -> None:
     done = run("quantile", folder / file, *ASK, "--by", "carrier", "--keys", folder / "carriers.txt")
     assert done.returncode == 0, done.stderr
     near(list(csv.DictReader(done.stdout.splitlines())))
@@ -85,12 +85,12 @@ def test_files_of_every_kind(folder: Path, file: str) -> None:
 
 
 @pytest.mark.parametrize("keys", ["carriers.csv", "carriers.parquet"])
-def test_files_of_keys(folder: Path, keys: str) -> None:
+def test_quantile_by_command__reads_files_of_keys(folder: Path, keys: str) -> None:
     done = run("quantile", folder / "flights.parquet", *ASK, "--by", "carrier", "--keys", folder / keys, "--json")
     near([json.loads(line) for line in done.stdout.splitlines()])
 
 
-def test_keys_have_the_type_of_the_column(folder: Path) -> None:
+def test_quantile_by_command__has_keys_of_the_type_of_the_column(folder: Path) -> None:
     done = run(
         "quantile",
         folder / "flights.parquet",
@@ -105,7 +105,7 @@ def test_keys_have_the_type_of_the_column(folder: Path) -> None:
     near([json.loads(line) for line in done.stdout.splitlines()], [7, 8, 9])
 
 
-def test_output_files(folder: Path, tmp_path: Path) -> None:
+def test_quantile_by_command__writes_output_files(folder: Path, tmp_path: Path) -> None:
     for name in ("a.csv", "a.jsonl", "a.parquet", "a.txt"):
         path = tmp_path / name
         done = run(
@@ -122,7 +122,7 @@ def test_output_files(folder: Path, tmp_path: Path) -> None:
             near(list(csv.DictReader(path.read_text().splitlines(), delimiter="," if name == "a.csv" else "\t")))
 
 
-def test_discovered_keys_cost_what_was_said(folder: Path) -> None:
+def test_quantile_by_command__charges_for_discovered_keys_what_was_said(folder: Path) -> None:
     done = run(
         "quantile", folder / "flights.parquet", *ASK, "--by", "carrier", "--discover-keys", "--delta", 1e-6,
         "--person", "pilot", "--max-items-per-person", 2, "--max-keys-per-person", 2,
@@ -134,7 +134,7 @@ def test_discovered_keys_cost_what_was_said(folder: Path) -> None:
     assert "28,000 rows were more than their person may have" in done.stderr
 
 
-def test_few_rows_show_no_key(tmp_path: Path) -> None:
+def test_quantile_by_command__shows_no_key_of_few_rows(tmp_path: Path) -> None:
     pq.write_table(pa.table({"key": ["a", "b"], "x": [1, 2]}), tmp_path / "few.parquet")
     done = run(
         "quantile", tmp_path / "few.parquet", "--column", "x", "--by", "key", "-q", 0.5, "--epsilon", 1,
@@ -144,7 +144,7 @@ def test_few_rows_show_no_key(tmp_path: Path) -> None:
     assert "no key has rows enough" in done.stderr
 
 
-def test_watch_by(folder: Path) -> None:
+def test_watch_by_command__releases_a_table_per_period(folder: Path) -> None:
     text = "".join(f"{key} {delay}\n" for key, delay in zip(*TABLE.select([0, 1]).to_pydict().values(), strict=True))
     ask = ("watch", "--by", "-q", 0.5, "--epsilon", 1, "--every", 10_000)
     done = command_line.run(*ask, "--keys", folder / "carriers.txt", text=text)
@@ -207,7 +207,9 @@ BY = ("--by", "carrier", "--keys", "carriers.txt")
         (("watch", "-q", 0.5, "--epsilon", 1, "--every", 10, "--discover-keys"), "are for --by"),
     ],
 )
-def test_refusals(folder: Path, arguments: tuple[object, ...], sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quantile_by_command__refuses_in_sentences(
+    folder: Path, arguments: tuple[object, ...], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(folder)
     (folder / "blank.txt").write_text("AA\n\nUA\n")
     (folder / "twice.txt").write_text("AA\nUA\nAA\n")
@@ -222,7 +224,7 @@ def test_refusals(folder: Path, arguments: tuple[object, ...], sentence: str, mo
     assert done.stderr.count("\n") == 1
 
 
-def test_keys_of_a_csv_are_text_as_it_stands_and_empty_ones_are_missing(
+def test_quantile_by_command__takes_keys_of_a_csv_as_text_and_empty_ones_as_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """NA is a country and an airline; 1.5 and 1.50 are two texts."""
@@ -235,7 +237,7 @@ def test_keys_of_a_csv_are_text_as_it_stands_and_empty_ones_are_missing(
     assert "Of that, ε=1000 covers the values, ε=1000, δ=1e-06 which keys are shown." in done.stderr
 
 
-def test_one_key_is_not_one_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quantile_by_command__says_one_key_and_two_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("rows.csv").write_text("key,x\na,1\n")
     Path("keys.txt").write_text("a\n")
@@ -244,16 +246,16 @@ def test_one_key_is_not_one_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert run(*ask, "--algorithm", "dp-frugal-1u").stderr.splitlines()[0].endswith(", 1 item")
 
 
-def test_lines_that_are_no_key_and_number(folder: Path) -> None:
+def test_watch_by_command__refuses_lines_that_are_no_key_and_number(folder: Path) -> None:
     ask = ("watch", "--by", "-q", 0.5, "--epsilon", 1, "--every", 10, "--keys", folder / "carriers.txt")
     said = command_line.refused(*ask, text="AA 1\nsecret\n")
-    assert "Line 2 is no key and number" in said
+    assert "Line 2 is not a key and a number" in said
     assert "secret" not in said
     done = command_line.run(*ask, "--nan-policy", "omit", text="AA 1\nsecret\n\nUA 3\n")
     assert done.stdout.splitlines()[-1].startswith("4\tDL\t")
 
 
-def test_the_last_word_is_the_number() -> None:
+def test_watch_by_command__takes_the_last_word_for_the_number() -> None:
     parser: Any = KeyedLineParser()
     assert parser.feed(b"\xef\xbb\xbfa key with blanks \t 1.5\nb 2\r\nc") == [("a key with blanks", 1.5), ("b", 2.0)]
     assert parser.feed(b" -3e2\n") == [("c", -300.0)]
@@ -265,7 +267,9 @@ def test_the_last_word_is_the_number() -> None:
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_no_row_decides_where_batches_end(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quantile_by_command__ends_batches_where_no_row_decides(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Which rows of a person are taken depends on where batches end, and so does what a round releases.
 
     Readers cut by bytes, and writers of Parquet cut row groups by bytes: one long key moves all that follows it.

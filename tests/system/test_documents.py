@@ -15,7 +15,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("example", re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL))
-def test_examples_of_the_readme_run(example: str) -> None:
+def test_readme__has_examples_that_run(example: str) -> None:
     done = subprocess.run([sys.executable, "-W", "error", "-c", example], capture_output=True, text=True, check=True)
     if "print" in example:
         interval = r"\S+ in \[\S+, \S+\]"
@@ -31,7 +31,7 @@ def blocks(document: Path) -> list[str]:
 @pytest.mark.parametrize(
     "document", [path for path in DOCUMENTS if path.parent.name == "docs" and blocks(path)], ids=lambda path: path.name
 )
-def test_examples_of_the_documents_run(document: Path, tmp_path: Path) -> None:
+def test_documents__have_examples_that_run(document: Path, tmp_path: Path) -> None:
     """One after the other, in one process and an empty folder; what needs Spark and data is only compiled."""
     program = "\n".join(blocks(document))
     assert "import dpfrugal as dpf" in program
@@ -42,13 +42,13 @@ def test_examples_of_the_documents_run(document: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_lead_somewhere(document: Path) -> None:
+def test_documents__have_links_that_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text(encoding="utf-8")):
         if not target.startswith("https://"):
             assert (document.parent / target).exists(), target
 
 
-def test_the_options_of_the_readme_exist() -> None:
+def test_readme__has_options_that_exist() -> None:
     shown = set(re.findall(r" (--[a-z-]+)", "\n".join(re.findall(r"^.*dpfrugal \w+ .*$", README, flags=re.MULTILINE))))
     known = ""
     for command in ("quantile", "watch", "plan", "paper", "audit"):
@@ -60,7 +60,7 @@ def test_the_options_of_the_readme_exist() -> None:
     assert all(option in known for option in shown)
 
 
-def test_import_is_light() -> None:
+def test_import__is_light() -> None:
     heavy = {"numba", "opendp", "pyarrow", "pandas", "polars", "matplotlib", "typer", "rich"}
     program = (
         f"import sys, dpfrugal; sys.exit(repr({heavy!r} & set(sys.modules)) if {heavy!r} & set(sys.modules) else 0)"
@@ -68,12 +68,12 @@ def test_import_is_light() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_everything_public_is_documented_and_exported() -> None:
+def test_public_names__are_documented_and_exported() -> None:
     for name in dpfrugal.__all__:
         assert name == "__version__" or getattr(dpfrugal, name).__doc__ or name == "Guarantee"
     assert dpfrugal.__version__ in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_versions_are_pinned_without_addresses() -> None:
+def test_constraints__are_pinned_without_addresses() -> None:
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
         assert re.fullmatch(r"#.*|[\w.-]+==[\w.+!]+", line), line

@@ -26,35 +26,35 @@ QUIET = dpf.PureDP(epsilon=1e6)  # needs no noise
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_killed_processes_lose_and_double_nothing() -> None:
+def test_faults__of_killed_processes_lose_and_double_nothing() -> None:
     steps = kills.kills(24, seed=2, where=WHERE)
     assert steps.total() - steps["ended"] >= 24
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_the_harness_catches_a_worker_without_a_ledger() -> None:
+def test_faults__of_a_worker_without_a_ledger_are_caught_by_the_harness() -> None:
     """Killed between noise and the next checkpoint, it takes noise for the same items again."""
     with pytest.raises(AssertionError, match="taken twice"):
         kills.kills(24, seed=1, careless=True, wanted="publish", where=WHERE)
 
 
-def test_a_full_disk_refuses_and_loses_nothing(tmp_path: Path) -> None:
+def test_faults__of_a_full_disk_are_refused_and_lose_nothing(tmp_path: Path) -> None:
     """Files that may not grow stand for a full disk, which only root may make: ``make soak`` mounts one."""
     disks.full_disk(tmp_path, lambda: disks.limited(0))
 
 
-def test_a_flipped_or_cut_checkpoint_is_refused(tmp_path: Path) -> None:
+def test_faults__of_a_flipped_or_cut_checkpoint_are_refused(tmp_path: Path) -> None:
     assert disks.flipped_checkpoint(tmp_path, step=3) > 300
 
 
-def test_a_flipped_or_cut_ledger_is_refused_or_says_the_same(tmp_path: Path) -> None:
+def test_faults__of_a_flipped_or_cut_ledger_are_refused_or_change_nothing(tmp_path: Path) -> None:
     tried, refused = disks.flipped_ledger(tmp_path, step=211)
     assert tried > 100
     assert refused > 10
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_generated_inputs_crash_nothing(name: str) -> None:
+def test_fuzzer__crashes_nothing_with_generated_inputs(name: str) -> None:
     fuzz(name, 20_000 if name == "lines" else 500, seed=7)
 
 
@@ -76,7 +76,7 @@ def test_generated_inputs_crash_nothing(name: str) -> None:
         ),
     ],
 )
-def test_silence_of_an_advisory_service_is_no_verdict(found: list[dict[str, Any]], status: int, said: str) -> None:
+def test_advisories__that_are_silent_are_no_verdict(found: list[dict[str, Any]], status: int, said: str) -> None:
     given, sentences = advisories.verdict(found)
     assert given == status
     assert said in sentences[0]
@@ -93,24 +93,24 @@ class Mirror:
 
 
 @pytest.mark.parametrize(("name", "version", "status"), [("a", "2.0", 200), ("a", "1.9", 404), ("b", "2.0", 404)])
-def test_a_projects_record_speaks_of_its_newest_release_only(name: str, version: str, status: int) -> None:
+def test_advisories__speak_of_the_newest_release_only(name: str, version: str, status: int) -> None:
     session = advisories.NewestReleases(Mirror())
     assert session.get(f"https://index.example/pypi/{name}/{version}/json", None).status_code == status
 
 
 @settings(max_examples=300)
 @given(st.lists(st.sampled_from(LINES) | st.binary(max_size=40), max_size=6).map(b"".join))
-def test_any_bytes_are_lines_or_refused(data: bytes) -> None:
+def test_fuzzer__finds_any_bytes_to_be_lines_or_refused(data: bytes) -> None:
     TARGETS["lines"].check(data)
 
 
 @settings(max_examples=300)
 @given(st.sampled_from(BATCHES).flatmap(lambda seed: st.binary(max_size=80).map(lambda more: seed[:1] + more)))
-def test_any_batch_is_taken_or_changes_nothing(data: bytes) -> None:
+def test_fuzzer__finds_any_batch_to_be_taken_or_to_change_nothing(data: bytes) -> None:
     TARGETS["update_many"].check(data)
 
 
-def test_the_checks_of_the_fuzzer_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fuzzer__has_checks_that_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch that is half applied, and a parser that loses what lies before a cut, are found."""
 
     def half_applied(self: Frugal1U, batch: Iterator[Any]) -> None:
@@ -161,7 +161,7 @@ THREADED: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], Callable[[Any
 
 
 @pytest.mark.parametrize("name", THREADED)
-def test_threads_that_update_and_release_end_where_one_thread_ends(name: str) -> None:
+def test_threads__that_update_and_release_end_where_one_thread_ends(name: str) -> None:
     """All batches are alike and there is no noise: whatever the order, the last release is that of one thread."""
     make, update, release = THREADED[name]
     shared, alone, errors = make(), make(), []
@@ -191,7 +191,7 @@ FORBIDDEN = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "j
 DANGEROUS = {"eval", "exec", "compile", "__import__"}
 
 
-def test_nothing_is_pickled_or_evaluated() -> None:
+def test_source__pickles_and_evaluates_nothing() -> None:
     """A checkpoint, a ledger or a table is read as data, never run."""
     seen = 0
     for path in (ROOT / "src").rglob("*.py"):

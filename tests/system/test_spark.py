@@ -57,7 +57,7 @@ def ordered(spark: Any, tmp_path: Path) -> Any:
     return spark.read.parquet(path)
 
 
-def test_a_table_in_order_of_time_is_as_good_as_a_shuffled_one(ordered: Any) -> None:
+def test_spark_table__is_as_good_in_order_of_time_as_shuffled(ordered: Any) -> None:
     # The added error has a standard deviation below 0.3 of the unit of the bound. That the stretches of time which a
     # stream would have for segments do not do is shown in test_engines.
     release = dps.private_quantiles(ordered, "x", [0.5, 0.9], GUARANTEE)
@@ -66,7 +66,7 @@ def test_a_table_in_order_of_time_is_as_good_as_a_shuffled_one(ordered: Any) -> 
     assert release.items == 400_000
 
 
-def test_per_key_a_table_in_order_of_time_is_walked_like_a_shuffled_one(ordered: Any) -> None:
+def test_spark_table_by_key__is_walked_in_order_of_time_like_a_shuffled_one(ordered: Any) -> None:
     """The walk has a standard deviation of 316; in order of time it would go 50,000 down, and come back half of it."""
     df = ordered.selectExpr("x", "at % 2 AS key", "at")
     by: dict[str, Any] = {"by": "key", "quantiles": 0.5, "guarantee": GUARANTEE, "keys": [0, 1], "start": 200_000.0}
@@ -75,7 +75,7 @@ def test_per_key_a_table_in_order_of_time_is_walked_like_a_shuffled_one(ordered:
     assert all(abs(row.value - 200_000) > 3_000 for row in in_time)
 
 
-def test_a_table_is_scanned_twice_and_never_again(ordered: Any, spark: Any) -> None:
+def test_spark_table__is_scanned_twice_and_never_again(ordered: Any, spark: Any) -> None:
     read = spark.sparkContext.accumulator(0)
 
     def noted(batches: Iterator[Any]) -> Iterator[Any]:
@@ -87,7 +87,7 @@ def test_a_table_is_scanned_twice_and_never_again(ordered: Any, spark: Any) -> N
     assert read.value == 2 * 400_000
 
 
-def test_every_row_is_in_the_sample_or_in_the_rest(ordered: Any) -> None:
+def test_spark_table__has_every_row_in_the_sample_or_in_the_rest(ordered: Any) -> None:
     rows = table.Rows(ordered, "x")
     sample = rows.sample(20_000)
     values = np.array(sample.items.to_pylist())
@@ -105,7 +105,7 @@ def test_every_row_is_in_the_sample_or_in_the_rest(ordered: Any) -> None:
     assert rows.rest(edges).fingerprint != sample.fingerprint
 
 
-def test_edges_reach_spark_exactly(spark: Any) -> None:
+def test_spark_table__sends_edges_to_spark_exactly(spark: Any) -> None:
     numbers = [-1e308, -1.5, 0.0, 5e-324, 0.1, 0.1 + 2**-56, 1e22, 1e300]
     df = spark.createDataFrame([(number,) for number in [*numbers, float("-inf"), float("inf")]], "x double")
     edges = np.array(numbers)
@@ -117,7 +117,7 @@ def test_edges_reach_spark_exactly(spark: Any) -> None:
     assert table.counts(longs, "x", edges).bins.tolist() == [0, 2, 1, 2, 1, 0]
 
 
-def test_a_worker_passes_everything_on_and_puts_aside_what_is_loaded() -> None:
+def test_spark_worker__passes_everything_on_and_sets_aside_what_is_loaded() -> None:
     class Work:
         def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
             yield from batches
@@ -141,7 +141,7 @@ def failing_once(batches: Iterator[Any]) -> Iterator[Any]:
         yield batch
 
 
-def test_tasks_that_run_again_count_no_row_twice_and_draw_no_noise(ordered: Any, without_noise: list[int]) -> None:
+def test_spark_table__counts_no_row_twice_when_tasks_run_again(ordered: Any, without_noise: list[int]) -> None:
     small = ordered.where("at % 40 = 0").coalesce(2)
     small = small.selectExpr("x", "at", "at % 7 AS key")
     flaky = small.mapInArrow(failing_once, small.schema)
@@ -160,7 +160,7 @@ def test_tasks_that_run_again_count_no_row_twice_and_draw_no_noise(ordered: Any,
     assert dps.private_quantiles(flaky, "x", 0.5, GUARANTEE).items == 10_000
 
 
-def test_executors_load_no_sampler(spark: Any) -> None:
+def test_spark_worker__loads_no_sampler(spark: Any) -> None:
     def loaded(batches: Iterator[Any]) -> Iterator[Any]:
         import sys
 
@@ -175,7 +175,7 @@ def test_executors_load_no_sampler(spark: Any) -> None:
     assert [row.loaded for row in spark.range(1).mapInArrow(loaded, "loaded boolean").collect()] == [False]
 
 
-def test_quantiles_by_equal_the_plain_walk(spark: Any, without_noise: list[int]) -> None:
+def test_spark_table_by_key__equals_the_plain_walk(spark: Any, without_noise: list[int]) -> None:
     rows = [(f"k{i % 5}" if i % 11 else None, float(i * 7919 % 1000) if i % 13 else None, -i) for i in range(4000)]
     df = spark.createDataFrame(rows, "key string, x double, at int").repartition(3, "at")
     path = dps.quantiles_by.__globals__["KeyedDPFrugal1U"](
@@ -201,7 +201,7 @@ def test_quantiles_by_equal_the_plain_walk(spark: Any, without_noise: list[int])
     assert not np.array_equal(estimates, np.full((4, 2), 4000))
 
 
-def test_a_person_has_no_more_rows_than_agreed(spark: Any) -> None:
+def test_spark_person_limits__hold_for_the_rows_of_a_person(spark: Any) -> None:
     columns = ("cast(id % 4 - 1 as int) AS code", "id AS row", "id % 3 AS person", "id % 4 AS key")
     rows = spark.range(600).selectExpr(*columns)
     once = Bounds(5, None, 7).bounded(rows, 2)
@@ -212,7 +212,7 @@ def test_a_person_has_no_more_rows_than_agreed(spark: Any) -> None:
     assert Bounds(5, None, 7, undeclared=True).bounded(rows, 2).where("code >= -1").count() == 15
 
 
-def test_which_keys_of_a_person_count_does_not_depend_on_other_keys(spark: Any) -> None:
+def test_spark_person_limits__do_not_depend_on_other_keys(spark: Any) -> None:
     """A key that another person brings changes codes; the keys that were chosen for this one must stay."""
 
     def chosen(code: str) -> set[int]:
@@ -225,7 +225,9 @@ def test_which_keys_of_a_person_count_does_not_depend_on_other_keys(spark: Any) 
 
 
 @pytest.mark.parametrize("order_by", [None, "at"])
-def test_a_row_is_walked_in_one_round(order_by: str | None, spark: Any, without_noise: list[int]) -> None:
+def test_spark_table_by_key__walks_a_row_in_one_round(
+    order_by: str | None, spark: Any, without_noise: list[int]
+) -> None:
     """A row above almost always moves its estimate by one step up, so that the estimate counts rows."""
     df = spark.range(9_000, numPartitions=3).selectExpr("1e6D AS x", "id % 3 AS key", "-id AS at")
     by: dict[str, Any] = {"by": "key", "quantiles": 0.999999, "guarantee": GUARANTEE, "keys": [0, 1], "coin_seed": 1}
@@ -245,7 +247,7 @@ def test_a_row_is_walked_in_one_round(order_by: str | None, spark: Any, without_
         dps.quantiles_by(df, "x", rounds=0, **by)
 
 
-def test_steps_adapt_over_rounds(spark: Any) -> None:
+def test_spark_table_by_key__adapts_steps_over_rounds(spark: Any) -> None:
     df = spark.range(60_000, numPartitions=2).selectExpr("50000 + 100 * randn(1) AS x", "id % 3 AS key")
     by: dict[str, Any] = {"by": "key", "quantiles": 0.5, "guarantee": GUARANTEE}
     once = dps.quantiles_by(df, "x", keys=[0, 1, 2], **by)
@@ -256,7 +258,7 @@ def test_steps_adapt_over_rounds(spark: Any) -> None:
     assert all(abs(row.value - 50_000) < 500 for row in found)  # below 60 in forty runs
 
 
-def test_rows_that_are_lost_between_two_rounds_are_not_gathered_again(
+def test_spark_table_by_key__does_not_gather_rows_again_that_are_lost_between_rounds(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def losing(values: Any, *_: Any) -> Any:
@@ -271,14 +273,16 @@ def test_rows_that_are_lost_between_two_rounds_are_not_gathered_again(
     assert caught.value.__cause__ is caught.value.__context__ is None
 
 
-def test_discovered_keys(spark: Any) -> None:
+def test_spark_key_discovery__finds_keys(spark: Any) -> None:
     df = spark.range(20_000).selectExpr("if(id = 7, 'rare', concat('k', id % 3)) AS key", "id % 100 AS x")
     cost = dpf.ApproxDP(epsilon=1.0, delta=1e-9)
     found = dps.quantiles_by(df, "x", by="key", quantiles=0.5, guarantee=GUARANTEE, discover_keys=cost)
     assert sorted(row.key for row in found.collect()) == ["k0", "k1", "k2"]  # wrong with probability below 2e-9
 
 
-def test_a_person_with_many_rows_makes_no_key_known(spark: Any, without_noise: list[int]) -> None:
+def test_spark_key_discovery__makes_no_key_known_by_one_person_with_many_rows(
+    spark: Any, without_noise: list[int]
+) -> None:
     """Without noise the threshold is exact: 3 rows of each of 40 people are enough, 200 rows of one are not."""
     rows = [(f"k{i % 2}", i % 50, f"p{i % 40}") for i in range(400)] + [("own", 5, "p40")] * 200 + [(None, 5, "p41")]
     df = spark.createDataFrame(rows, "key string, x int, person string").repartition(3)
@@ -307,7 +311,7 @@ def batches_of(spark: Any, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("keyed", [False, True])
-def test_a_replayed_batch_gets_the_release_it_had(
+def test_spark_stream__gives_a_replayed_batch_the_release_it_had(
     keyed: bool, spark: Any, tmp_path: Path, without_noise: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table, "secrets", SimpleNamespace(token_hex=lambda size: "5a" * size))
@@ -351,7 +355,7 @@ def test_a_replayed_batch_gets_the_release_it_had(
     assert newest == 5
 
 
-def test_a_checkpoint_of_another_query_or_a_damaged_one_is_refused(spark: Any, tmp_path: Path) -> None:
+def test_spark_stream_checkpoint__of_another_query_or_a_damaged_one_is_refused(spark: Any, tmp_path: Path) -> None:
     from dpfrugal.engines.spark.stream_checkpoint import Records
 
     records = Records(spark, str(tmp_path), {"column": "x"}).ready()
@@ -369,7 +373,7 @@ def test_a_checkpoint_of_another_query_or_a_damaged_one_is_refused(spark: Any, t
         records.newest()
 
 
-def test_refusals_are_sentences(spark: Any, tmp_path: Path) -> None:
+def test_spark__refuses_in_sentences(spark: Any, tmp_path: Path) -> None:
     df = spark.createDataFrame([(1.0, "a", 1), (None, None, 2)], "x double, key string, number int")
     stream = batches_of(spark, tmp_path / "in")
     by: dict[str, Any] = {"quantiles": 0.5, "guarantee": GUARANTEE}
@@ -433,7 +437,7 @@ def test_refusals_are_sentences(spark: Any, tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_an_executor_without_the_package_is_reported_in_a_sentence(spark: Any) -> None:
+def test_spark_worker__without_the_package_is_reported_in_a_sentence(spark: Any) -> None:
     def lacks(batches: Iterator[Any]) -> Iterator[Any]:
         __import__(MISSING_MODULE)
         yield from batches
@@ -444,7 +448,7 @@ def test_an_executor_without_the_package_is_reported_in_a_sentence(spark: Any) -
 
 
 @pytest.mark.parametrize("module", ["numba", "dpfrugal"])
-def test_workers_that_lack_a_module_are_reported_in_a_sentence(
+def test_spark_worker__that_lacks_a_module_is_reported_in_a_sentence(
     module: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Workers of another Python, which has all but that module."""
@@ -461,7 +465,7 @@ def test_workers_that_lack_a_module_are_reported_in_a_sentence(
     assert dps.private_quantiles(df, "x", 0.5, GUARANTEE).items == 10  # counting needs no Python there
 
 
-def test_the_notebook_runs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_notebook__runs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     examples = ROOT / "examples"
     monkeypatch.syspath_prepend(str(examples))
     cells = json.loads((examples / "request_logs.ipynb").read_text(encoding="utf-8"))["cells"]
@@ -476,7 +480,7 @@ def test_the_notebook_runs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.rmtree(shown["folder"])
 
 
-def test_keys_that_a_column_cannot_tell_apart_are_refused(spark: Any) -> None:
+def test_spark_keys__that_a_column_cannot_tell_apart_are_refused(spark: Any) -> None:
     """404 and "404" are two keys in Python; in a column they are one text, and a row would move both estimates."""
     df = spark.range(10).selectExpr("cast(id as double) AS x", "'404' AS code")
     with pytest.raises(ParameterError, match="the same once they are of one type"):

@@ -12,11 +12,11 @@ from pyspark.sql.streaming import StreamingQuery
 import dpfrugal as dpf
 from dpfrugal.engines import spark as dps
 from dpfrugal.engines.spark import person_limits, stream_by_key
-from dpfrugal.engines.spark.stream_by_key_record import array_of
 from dpfrugal.engines.spark.stream_checkpoint import FOLDER
 from dpfrugal.engines.spark.table_by_key import Found
 from dpfrugal.errors import ItemError, ParameterError, TableError
 from dpfrugal.privacy import noise
+from dpfrugal.storage.json_values import array_of
 
 pytestmark = pytest.mark.spark
 GUARANTEE = dpf.PureDP(epsilon=1.0)
@@ -63,7 +63,7 @@ class Stream:
 
 
 @pytest.mark.parametrize("parts", [16, 1])
-def test_a_person_is_bounded_over_all_batches(
+def test_spark_person_limits__bound_a_person_over_all_batches(
     parts: int, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(person_limits, "MOST_PARTS", parts)
@@ -81,7 +81,7 @@ def test_a_person_is_bounded_over_all_batches(
     assert stream.run("uncounted", keys=["a"], max_items_per_person=3).shown[3][-1] == {"a": 12}
 
 
-def test_the_keys_of_a_person_are_bounded_over_all_batches(spark: Any, tmp_path: Path) -> None:
+def test_spark_person_limits__bound_the_keys_of_a_person_over_all_batches(spark: Any, tmp_path: Path) -> None:
     keys = ["a", "b", "c", "d"]
     batches = [[(key, 1e6, "ann") for key in "aab"], [(key, 1e6, "ann") for key in "bbc"], [("d", 1e6, "ann")]]
     stream = Stream(spark, tmp_path, batches, "key string, x double, person string")
@@ -92,7 +92,7 @@ def test_the_keys_of_a_person_are_bounded_over_all_batches(spark: Any, tmp_path:
 
 
 @pytest.mark.parametrize("release_every", [1, 2])
-def test_a_stream_discovers_keys(release_every: int, spark: Any, tmp_path: Path) -> None:
+def test_spark_stream_by_key__discovers_keys(release_every: int, spark: Any, tmp_path: Path) -> None:
     rows = [(f"k{i % 2}", 1e6) for i in range(200)] + [("rare", 1e6)] * 2
     stream = Stream(spark, tmp_path, [rows] * 6, "key string, x double")
     with suppress(StreamingQueryException):
@@ -108,7 +108,7 @@ def test_a_stream_discovers_keys(release_every: int, spark: Any, tmp_path: Path)
     assert stream.left() == ["4", "5"]
 
 
-def test_a_person_with_many_rows_makes_no_key_of_a_stream_known(spark: Any, tmp_path: Path) -> None:
+def test_spark_stream_by_key__makes_no_key_known_by_one_person_with_many_rows(spark: Any, tmp_path: Path) -> None:
     rows = [("own", 1e6, "ann")] * 300 + [("all", 1e6, f"p{i}") for i in range(200)]
     stream = Stream(spark, tmp_path, [rows, rows, rows], "key string, x double, person string")
     options: dict[str, Any] = {"discover_keys": COST, "max_items_per_person": 2}
@@ -116,7 +116,7 @@ def test_a_person_with_many_rows_makes_no_key_of_a_stream_known(spark: Any, tmp_
     assert set(stream.run("uncounted", **options).shown[2][-1]) == {"all", "own"}  # the leg that must fail
 
 
-def test_nobody_without_a_name_and_no_column_without_one(spark: Any, tmp_path: Path) -> None:
+def test_spark_person_limits__refuse_rows_without_a_person_and_missing_columns(spark: Any, tmp_path: Path) -> None:
     stream = Stream(spark, tmp_path, [[("a", 1.0, None)]], "key string, x double, person string")
     with pytest.raises(ItemError, match="person has null ids"):
         stream.run(keys=["a"], person="person")
@@ -128,7 +128,7 @@ def test_nobody_without_a_name_and_no_column_without_one(spark: Any, tmp_path: P
         stream.run()
 
 
-def test_between_releases_the_driver_holds_nothing_raw(
+def test_spark_stream_by_key__holds_nothing_raw_on_the_driver_between_releases(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetched: list[int] = []

@@ -37,7 +37,7 @@ def stream_of(spark: Any, folder: Path, rows: str = "cast(id % 100 as double) AS
 
 
 @pytest.mark.parametrize("keyed", [False, True])
-def test_a_refusal_in_a_running_stream_is_a_sentence(keyed: bool, spark: Any, tmp_path: Path) -> None:
+def test_spark_stream__refuses_in_a_sentence_while_it_runs(keyed: bool, spark: Any, tmp_path: Path) -> None:
     stream = stream_of(spark, tmp_path / "in", "if(id = 1500, null, 1.0D) AS x", batches=1)
     common: dict[str, Any] = {"checkpoint": str(tmp_path / "c"), "sink": lambda *_: None, **ONCE}
     if keyed:
@@ -54,7 +54,7 @@ def test_a_refusal_in_a_running_stream_is_a_sentence(keyed: bool, spark: Any, tm
     assert not list((tmp_path / "c" / FOLDER).glob("[0-9]*"))  # nothing of the batch was taken
 
 
-def test_an_error_of_the_sink_is_the_sinks_own(spark: Any, tmp_path: Path) -> None:
+def test_spark_stream__raises_the_sinks_own_error(spark: Any, tmp_path: Path) -> None:
     def sink(*_: Any) -> None:
         raise KeyError("of the sink")
 
@@ -67,7 +67,7 @@ def test_an_error_of_the_sink_is_the_sinks_own(spark: Any, tmp_path: Path) -> No
         query.awaitTermination()
 
 
-def test_a_driver_that_slept_while_another_went_on_releases_nothing(
+def test_spark_stream__releases_nothing_on_a_driver_that_slept_while_another_went_on(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has looked, and found no record of its batch; when it wakes, that record was written and removed again."""
@@ -89,7 +89,7 @@ def test_a_driver_that_slept_while_another_went_on_releases_nothing(
     assert fast.newest() == (6, {"driver": "fast"})
 
 
-def test_a_driver_that_sleeps_before_it_clears_away_removes_nothing_of_a_later_batch(
+def test_spark_stream__removes_nothing_of_a_later_batch_on_a_driver_that_slept(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow, fast = (Records(spark, str(tmp_path), {"column": "x"}).ready() for _ in range(2))
@@ -114,7 +114,7 @@ def test_a_driver_that_sleeps_before_it_clears_away_removes_nothing_of_a_later_b
 
 
 @pytest.mark.parametrize("keyed", [False, True])
-def test_a_checkpoint_that_is_restored_shows_no_row_again(keyed: bool, spark: Any, tmp_path: Path) -> None:
+def test_spark_stream_checkpoint__that_is_restored_shows_no_row_again(keyed: bool, spark: Any, tmp_path: Path) -> None:
     """All of the folder, Spark's own files included, from before a release that was shown; or only a part of it."""
     ledger = dpf.Ledger(tmp_path / "budget.db", total=GUARANTEE)
     checkpoint, copy = tmp_path / "c", tmp_path / "copy"
@@ -149,7 +149,7 @@ def test_a_checkpoint_that_is_restored_shows_no_row_again(keyed: bool, spark: An
     assert shown == [0, 1, 2]
 
 
-def test_one_large_batch_is_as_good_as_a_table(spark: Any, tmp_path: Path) -> None:
+def test_spark_stream__of_one_large_batch_is_as_good_as_a_table(spark: Any, tmp_path: Path) -> None:
     """What is added to the error of the exact quantile has a standard deviation below 0.3 of the unit of the bound."""
     spark.range(600_000, numPartitions=4).selectExpr("cast(id as double) AS x").write.parquet(str(tmp_path / "in"))
     shown: list[Any] = []
@@ -169,7 +169,7 @@ def test_one_large_batch_is_as_good_as_a_table(spark: Any, tmp_path: Path) -> No
     assert release.items == 600_000
 
 
-def test_what_cannot_start_is_refused_in_a_sentence(spark: Any, tmp_path: Path) -> None:
+def test_spark_stream__that_cannot_start_is_refused_in_a_sentence(spark: Any, tmp_path: Path) -> None:
     stream = stream_of(spark, tmp_path / "in")
     (tmp_path / "file").write_text("", encoding="utf-8")
     by: dict[str, Any] = {"by": "key", "quantiles": 0.5, "guarantee": GUARANTEE, "keys": [0, 1]}
@@ -194,7 +194,7 @@ def test_what_cannot_start_is_refused_in_a_sentence(spark: Any, tmp_path: Path) 
         dps.private_quantiles(spark.range(3), "id", 0.5, GUARANTEE, person="id")  # type: ignore[call-arg]
 
 
-def test_a_restart_with_other_parameters_says_which(spark: Any, tmp_path: Path) -> None:
+def test_spark_stream__restarted_with_other_parameters_says_which(spark: Any, tmp_path: Path) -> None:
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.PureDP(epsilon=9.0))
     stream = stream_of(spark, tmp_path / "in")
     by: dict[str, Any] = {
@@ -227,7 +227,7 @@ def test_a_restart_with_other_parameters_says_which(spark: Any, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("how", ["a link", "a rename"])
-def test_of_two_drivers_one_writes_a_batch(
+def test_spark_stream__lets_one_of_two_drivers_write_a_batch(
     how: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both have looked, and found no record; then both write."""
@@ -247,7 +247,7 @@ def test_of_two_drivers_one_writes_a_batch(
     assert not list((tmp_path / FOLDER).glob("*draft*"))
 
 
-def test_a_stream_per_key_is_charged_once(spark: Any, tmp_path: Path) -> None:
+def test_spark_stream_by_key__is_charged_once(spark: Any, tmp_path: Path) -> None:
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.PureDP(epsilon=1.5))
     shown: dict[int, list[Any]] = {}
 

@@ -22,6 +22,7 @@ def source_of(name: str) -> str:
             target = importlib.import_module(".".join(parts[:depth]))
         else:
             target = inspect.getattr_static(target, part)
+    target = getattr(target, "fget", target)  # of a property
     return inspect.getsource(inspect.unwrap(target))
 
 
@@ -30,11 +31,11 @@ def digits(name: str) -> str:
 
 
 @pytest.mark.parametrize(("name", "recorded"), CITED)
-def test_the_code_under_a_theorem_is_the_code_that_was_proved(name: str, recorded: str) -> None:
+def test_proofs__cite_the_code_that_was_proved(name: str, recorded: str) -> None:
     assert digits(name) == recorded, f"{name} has changed: read its theorems again, then record {digits(name)}"
 
 
-def test_proofs_cite_code_and_code_cites_theorems_that_exist() -> None:
+def test_proofs__exist_for_every_theorem_that_code_cites() -> None:
     theorems = set(re.findall(r"^## Theorem (\d+)", PROOFS, flags=re.MULTILINE))
     assert len(CITED) >= 10
     for path in (ROOT / "src").rglob("*.py"):

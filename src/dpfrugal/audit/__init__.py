@@ -1,10 +1,11 @@
-"""The audit: an attempt to break the promise of an estimator, seen from outside, on worst-case neighbouring streams.
+"""The audit: tries to break the guarantee of an estimator from outside, on worst-case neighbouring streams.
 
-It searches neighbours whose outputs lie far apart (``search``), learns on some runs which event tells them apart best
-(``events``), and counts that event in fresh runs of both streams. Clopper-Pearson bounds of its two probabilities
-give a lower bound for the ε, or ρ, that the estimator really has (``claims``). One event is tested once, on runs that
-had no part in its choice: so an estimator that keeps its promise fails with a probability of at most one minus the
-confidence, whatever was searched and learnt. That it passes proves nothing; that it fails does.
+It searches neighbouring streams whose outputs lie far apart (``neighbour_search``), learns on some runs which event
+tells them apart best (``events``), and counts that event in fresh runs of both streams. Clopper-Pearson bounds
+(``confidence_bounds``) of its two probabilities give a lower bound for the estimator's true ε or ρ (``least_size``).
+One event is tested, once, on runs that had no part in its choice. So an estimator that keeps its promise fails with a
+probability of at most one minus the confidence, whatever was searched and learnt. A PASS proves nothing; a FAIL proves
+that the promise is broken.
 
 Worked number: DP-Frugal-1U at ε = 1 with 20,000 runs of each stream shows ε ≥ 0.9; with noise at 0.7 of its scale, ε
 ≥ 1.3.
@@ -18,16 +19,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.audit import claims, confidence
+from dpfrugal.audit import confidence_bounds
 from dpfrugal.audit.events import Event, Transcripts, best_event
-from dpfrugal.audit.search import Case, Pair, Periods, pairs, seen
-from dpfrugal.errors import ParameterError
-from dpfrugal.parameters import probability
+from dpfrugal.audit.neighbour_search import Case, Pair, Periods, pairs, seen
+from dpfrugal.parameters import integer, probability
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
 
-KEPT = (24, 3, 1)  # pairs that are learnt from, in three looks
-LOOKS = (100, 500, 2_000)  # runs of each stream
-EXPECTED_RUNS = 20_000  # what an event is chosen for where the number of runs is not given
+KEPT = (24, 3, 1)  # how many pairs to learn from in each of three looks
+LOOKS = (100, 500, 2_000)  # runs of each stream in a look
+EXPECTED_RUNS = 20_000  # events are chosen for this number of runs if none is given
 FEWEST_RUNS, MOST_RUNS = 1_000, 1_000_000
 Told = Callable[[str, float], None]
 
@@ -50,31 +50,31 @@ class Audit:
     @property
     def passed(self) -> bool:
         """Whether the bound is within the promise."""
-        return self.bound <= claims.promised(self.guarantee)
+        return self.bound <= self.guarantee.size
 
     @property
     def highest(self) -> float:
-        """The largest bound that so many runs can give: the event in every run of one stream, in none of the other."""
+        """The largest bound that this many runs can show."""
         return highest_bound(self.runs, self.confidence, self.guarantee)
 
     def __str__(self) -> str:
         verdict = "PASS" if self.passed else "FAIL"
-        symbol = claims.symbol(self.guarantee)
+        symbol = self.guarantee.symbol
         return (
             f"{verdict}: {symbol} ≥ {self.bound:.3f} with confidence {self.confidence:.6%}, promised {self.guarantee}"
         )
 
 
 def highest_bound(runs: int, sure: float, guarantee: Guarantee) -> float:
-    """The bound that so many runs give for an event that always and never happens: no audit can show more.
+    """The bound if the event happens in all runs of one stream and in none of the other: no audit can show more.
 
     >>> from dpfrugal import PureDP
     >>> round(highest_bound(1000, 1 - 1e-6, PureDP(epsilon=10.0)), 2)
     4.23
     """
     doubt = (1 - sure) / 2
-    p, q = confidence.at_least(runs, runs, doubt), confidence.at_most(0, runs, doubt)
-    return float(claims.least_loss(np.array(p), np.array(q), guarantee))
+    p, q = confidence_bounds.at_least(runs, runs, doubt), confidence_bounds.at_most(0, runs, doubt)
+    return float(guarantee.least_size(np.array(p), np.array(q)))
 
 
 def audit(
@@ -87,16 +87,16 @@ def audit(
     looks: Sequence[int] = LOOKS,
     told: Told = lambda stage, share: None,
 ) -> Audit:
-    """Try to break ``guarantee`` on any of the cases; an estimator that keeps it fails once in 1/(1 - sure) audits.
+    """Try to break ``guarantee`` on any of the cases; a correct estimator fails with probability at most 1 - ``sure``.
 
-    ``runs`` of each stream are counted, or as many as take about ``seconds`` together. Their number is fixed before
-    the first of them; ``looks`` are runs to learn from, of all pairs, of the best three and of the best. ``told``
-    hears how far it is.
+    The event is counted in ``runs`` runs of each stream, or in as many as take about ``seconds`` together; that number
+    is fixed before the first of them. ``looks`` are the numbers of runs to learn from: for the most distant pairs, for
+    the best three and for the best. ``told`` is called with the stage and the share of it that is done.
     """
     checked_guarantee(guarantee)
     sure = probability("sure", sure)
-    if runs is not None and not FEWEST_RUNS <= runs <= MOST_RUNS:
-        raise ParameterError(f"runs must be between {FEWEST_RUNS} and {MOST_RUNS:,}; {runs} is not.")
+    if runs is not None:
+        runs = integer("runs", runs, FEWEST_RUNS, MOST_RUNS, shown_high=f"{MOST_RUNS:,}")
     found: list[Pair] = []
     for k, case in enumerate(cases):
         told("searching neighbours", k / len(cases))
@@ -112,8 +112,8 @@ def audit(
         scores.append(event.score.of(counted))
     hits = int((scores[0] >= event.threshold).sum()), int((scores[1] >= event.threshold).sum())
     doubt = (1 - sure) / 2  # for each of the two bounds
-    p, q = confidence.at_least(hits[0], runs, doubt), confidence.at_most(hits[1], runs, doubt)
-    bound = float(claims.least_loss(np.array(p), np.array(q), guarantee))
+    p, q = confidence_bounds.at_least(hits[0], runs, doubt), confidence_bounds.at_most(hits[1], runs, doubt)
+    bound = float(guarantee.least_size(np.array(p), np.array(q)))
     return Audit(guarantee, bound, sure, pair, event, runs, hits, (scores[0], scores[1]))
 
 
@@ -124,7 +124,7 @@ def _tell_half(told: Told, side: int, share: float) -> None:
 def _learnt(
     candidates: list[Pair], guarantee: Guarantee, looks: Sequence[int], goal: int, told: Told
 ) -> tuple[Pair, Event, float]:
-    """The pair and the event that look best, and what a run costs in seconds: ever fewer pairs, ever more runs."""
+    """The most promising pair and event, and the seconds that a run takes; each look has fewer pairs and more runs."""
     ways: list[tuple[Pair, Event]] = []
     cost = 0.0
     for k, (look, kept) in enumerate(zip(looks, KEPT, strict=True)):
@@ -150,7 +150,7 @@ def _events(pair: Pair, guarantee: Guarantee, runs: int, goal: int) -> list[tupl
 def transcripts(
     case: Case, guarantee: Guarantee, periods: Periods, runs: int, told: Callable[[float], None] = lambda share: None
 ) -> Transcripts:
-    """So many runs of the estimator, each made anew, as an array of runs × releases × numbers."""
+    """The outputs of that many runs, each with a new estimator: an array of runs × releases × numbers."""
     rows = []
     for k in range(runs):
         rows.append(seen(case, guarantee, periods))

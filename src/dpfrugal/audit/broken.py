@@ -5,41 +5,45 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
-from dpfrugal.audit.search import Case
+from dpfrugal.audit.neighbour_search import Case
 from dpfrugal.estimators.releases import WalkRelease
-from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
 from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U, sensitivity_of
+from dpfrugal.estimators.walk.frugal import Frugal1U
 from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, Sensitivity
 
 
 def quieter(guarantee: Guarantee, sensitivity: Sensitivity, share: float) -> Guarantee:
     """A weaker guarantee: its noise is that share of the noise of the one promised."""
-    if isinstance(guarantee, PureDP):
-        return PureDP(epsilon=guarantee.epsilon / share)
-    return ZCDP(rho=sensitivity.l2_squared / (2 * (share * guarantee.noise_scale(sensitivity)) ** 2))
+    scale = share * guarantee.noise_scale(sensitivity)
+    if guarantee.noise == "laplace":
+        return PureDP(epsilon=sensitivity.l1 / scale)
+    return ZCDP(rho=sensitivity.l2_squared / (2 * scale**2))
 
 
 class FromFirstItem(DPFrugal1U):
     """Starts at the first item, as the authors' program does."""
 
+    def __init__(self, quantile: float, guarantee: Guarantee, **options: Any) -> None:
+        super().__init__(quantile, guarantee, **options)
+        self._options = options
+
     def update_many(self, items: Any) -> None:
         """Move the start, then take the batch in."""
         if not self.items and not math.isnan(items[0]):
-            self._walk._estimates = np.array([self._walk._path.grid.index(items[0])])
+            self._walk = Frugal1U(self.quantiles, start=items[0], **self._options)
         super().update_many(items)
 
 
 class WithoutReAnchoring(DPFrugal1U):
     """Releases, and goes on from the raw state."""
 
-    def _fresh_release(self) -> WalkRelease:
-        raw = self._walk._settled().copy()
-        release = super()._fresh_release()
-        self._walk._estimates = raw
-        return release
+    def _re_anchor(self, points: NDArray[np.int64]) -> None:
+        self._anchor = points, self.items
 
 
 class QuietWalk(DPFrugal1U):
@@ -57,11 +61,16 @@ class SkipsMissing(DPFrugal1U):
         super().update_many([item for item in items if not math.isnan(item)])
 
 
+class _AlwaysFresh(DPFrugal1U):
+    def release(self) -> WalkRelease:
+        return self._fresh_release()
+
+
 class PerKeyCoins:
     """One walk per key, each with coins of its own: a row that changes its key moves all later coins of both."""
 
     def __init__(self, quantile: float, guarantee: Guarantee, *, keys: list[str], **options: Any) -> None:
-        self._walks = {key: DPFrugal1U(quantile, guarantee, **options) for key in keys}
+        self._walks = {key: _AlwaysFresh(quantile, guarantee, **options) for key in keys}
 
     def update_many(self, keys: list[str], values: list[float]) -> None:
         """Each row to the walk of its key."""
@@ -73,7 +82,7 @@ class PerKeyCoins:
         """A table, as the keyed estimator's."""
         import pyarrow as pa
 
-        return pa.table({"value": [walk._fresh_release().value for walk in self._walks.values()]})
+        return pa.table({"value": [walk.release().value for walk in self._walks.values()]})
 
 
 class QuietSegments(PrivateQuantile):
@@ -83,7 +92,7 @@ class QuietSegments(PrivateQuantile):
         super().__init__(quantile, quieter(guarantee, Sensitivity(l1=2, l2_squared=2), 0.5), **options)
 
 
-class _CountsAgain(LocateRefine):
+class _CountsAgain(SegmentPlanner):
     before: Any = 0
 
     def absorb(self, counts: Any, **options: Any) -> None:
@@ -97,10 +106,10 @@ class CountsTwice(PrivateQuantile):
 
     def __init__(self, quantile: float, guarantee: Guarantee, **options: Any) -> None:
         super().__init__(quantile, guarantee, **options)
-        self._machine.__class__ = _CountsAgain
+        self._planner.__class__ = _CountsAgain
 
 
-class _MovesEdges(LocateRefine):
+class _MovesEdges(SegmentPlanner):
     def absorb(self, counts: Any, **options: Any) -> None:
         super().absorb(counts, **options)
         self.edges = self.edges + 1e3 * float(np.argmax(counts))
@@ -111,7 +120,7 @@ class EdgesFromRawCounts(PrivateQuantile):
 
     def __init__(self, quantile: float, guarantee: Guarantee, **options: Any) -> None:
         super().__init__(quantile, guarantee, **options)
-        self._machine.__class__ = _MovesEdges
+        self._planner.__class__ = _MovesEdges
 
 
 # What the command line can be asked to audit, by name.

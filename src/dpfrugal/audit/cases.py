@@ -1,9 +1,9 @@
-"""The estimators as an audit sees them: made anew for every run, fed, and looked at from outside."""
+"""The estimators as an audit sees them: created for every run, fed with items, and observed from outside."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dpfrugal.audit.search import Case, Numbers, Periods
+from dpfrugal.audit.neighbour_search import Case, Numbers, Periods
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
 from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
 from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
@@ -18,7 +18,7 @@ Make = Callable[..., Any]
 
 
 def walk_cases(make: Make = DPFrugal1U, quantiles: Sequence[float] = (0.5, 0.9)) -> list[Case]:
-    """The walk on known coins: the promise holds for every coin sequence, so the attacker may know it."""
+    """The walk with known coins: the guarantee holds for every coin sequence, so the attacker may know it."""
     items = (FAR_BELOW, 0.0, FAR_ABOVE, float("nan"))
     return [Case(f"q={q:g}, coin_seed={seed}", _walk(make, q, seed), items) for q in quantiles for seed in COIN_SEEDS]
 
@@ -36,7 +36,7 @@ def _walk(make: Make, quantile: float, coin_seed: int) -> Callable[[Guarantee, P
 
 
 def keyed_cases(make: Make = KeyedDPFrugal1U) -> list[Case]:
-    """The walk of two keys: a replaced row may change its value, its key, or have one that nobody declared."""
+    """The walk of two keys: a replaced row may have another value, another key, or an undeclared key."""
     values = (FAR_BELOW, FAR_ABOVE)
     rows = (*((key, value) for key in KEYS for value in values), (KEYS[0], float("nan")), ("undeclared", FAR_ABOVE))
     return [Case(f"q=0.5, two keys, coin_seed={seed}", _keyed(make, seed), rows, longest=16) for seed in COIN_SEEDS[:2]]
@@ -55,7 +55,7 @@ def _keyed(make: Make, coin_seed: int) -> Callable[[Guarantee, Periods], Numbers
 
 
 def segment_cases(make: Make = PrivateQuantile) -> list[Case]:
-    """PrivateQuantile, a segment closed after every period; seen are the noisy counts and the next edges."""
+    """PrivateQuantile with a segment closed after every period; the attacker sees noisy counts and the next edges."""
     items = (-3.0, 1e-6, 3.0, 1e12)
     return [
         Case("q=0.5", _segments(make, "raise"), items, longest=0),
@@ -79,6 +79,6 @@ def _segments(make: Make, nan_policy: str) -> Callable[[Guarantee, Periods], Num
 def _public(estimator: PrivateQuantile) -> list[float]:
     """All that Theorem 9 calls the transcript: the noisy counts that are kept, and the edges planned from them."""
     edges = estimator.edges
-    counts, _, _ = estimator._machine._pending or ([], 0, 0)
-    row = [float(estimator.segment_length), float(edges.size), *edges[[0, edges.size // 2, -1]].tolist(), *counts]
+    row = [float(estimator.segment_length), float(edges.size), *edges[[0, edges.size // 2, -1]].tolist()]
+    row += estimator.noisy_counts
     return (row + [0.0] * MOST_NUMBERS)[:MOST_NUMBERS]

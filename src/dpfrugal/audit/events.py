@@ -1,10 +1,9 @@
 """Events: sets of transcripts by which an attacker tells two streams apart, learnt from runs of both.
 
-A transcript is what anyone sees of one run: a row of numbers per release. A score is a number computed from it that
-is larger on the first stream; an event is "the score reaches a threshold". Scores that are tried: every number alone,
-and the sum of their log-likelihood ratios under Laplace noise and under Gaussian noise; each of what was shown, and
-of how it changed from release to release. Whatever is learnt here, the bound that fresh runs give for the event is
-sound.
+A transcript is the public output of one run: a row of numbers per release. A score is a number computed from it that
+is larger on the first stream; an event is "the score reaches a threshold". The scores tried are every number alone and
+the sum of all log-likelihood ratios, under Laplace noise and under Gaussian noise; each of the released numbers, and of
+their changes from release to release. The bound from fresh runs is valid whatever event was learnt here.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.audit.claims import least_loss
 from dpfrugal.privacy.guarantees import Guarantee
 
 Transcripts = NDArray[np.float64]  # runs × releases × numbers
@@ -38,15 +36,11 @@ class Score:
 
 @dataclass(frozen=True)
 class Event:
-    """The transcripts whose score reaches the threshold, and the ε or ρ that it is expected to show."""
+    """The transcripts whose score reaches the threshold, and the bound for ε or ρ that is expected of counting them."""
 
     score: Score
     threshold: float
     expected: float
-
-    def happened(self, transcripts: Transcripts) -> NDArray[np.bool_]:
-        """Whether, for every transcript."""
-        return self.score.of(transcripts) >= self.threshold
 
 
 def shown(transcripts: Transcripts) -> Transcripts:
@@ -60,12 +54,12 @@ def changes(transcripts: Transcripts) -> Transcripts:
 
 
 def alone(k: int, sign: float) -> View:
-    """One number, up or down."""
+    """One number, or its negative."""
     return lambda numbers: sign * numbers[:, k]
 
 
 def by_laplace(one: Scores, other: Scores) -> View:
-    """The log-likelihood ratio of two centres under Laplace noise of scale 1, added up."""
+    """The sum of the log-likelihood ratios of two centres under Laplace noise of scale 1."""
     return lambda numbers: np.asarray((np.abs(numbers - other) - np.abs(numbers - one)).sum(axis=1))
 
 
@@ -75,7 +69,7 @@ def by_gaussian(weight: Scores) -> View:
 
 
 def scores(first: Transcripts, second: Transcripts) -> Iterator[Score]:
-    """Scores that may tell the streams apart, centred on what was seen of each."""
+    """Scores that may tell the streams apart, centred on the observed means and medians."""
     views = {"shown": shown, "change": changes} if first.shape[1] > 1 else {"shown": shown}
     for name, view in views.items():
         one, other = view(first), view(second)
@@ -95,10 +89,10 @@ def best_event(first: Transcripts, second: Transcripts, guarantee: Guarantee, ru
         one, other = np.sort(score.of(first)), np.sort(score.of(second))
         thresholds = np.unique(np.concatenate([one, other]))
         hits = [side.size - np.searchsorted(side, thresholds) for side in (one, other)]
-        # Of the best of many thresholds the luck must be taken off again: two standard deviations.
+        # The best of many thresholds is partly luck: two standard deviations are taken off.
         p = _bent(hits[0] / one.size, one.size, runs, down=True)
         q = _bent((hits[1] + 1) / other.size, other.size, runs, down=False)
-        expected = least_loss(p, q, guarantee)
+        expected = guarantee.least_size(p, q)
         k = int(np.argmax(expected))
         if expected[k] > best.expected:
             best = Event(score, float(thresholds[k]), float(expected[k]))
@@ -106,7 +100,7 @@ def best_event(first: Transcripts, second: Transcripts, guarantee: Guarantee, ru
 
 
 def _bent(share: Scores, learnt: int, runs: int, *, down: bool) -> Scores:
-    """A share of learning runs, moved to the wrong side by luck in learning and by what the bound will take off."""
+    """A share of the learning runs, less the luck in learning and the width of the bound to come."""
     moved = np.sqrt(share * np.maximum(1 - share, 0)) * (2 / np.sqrt(learnt) + SURE / np.sqrt(runs))
     bent = share - moved if down else share + moved + SURE**2 / 2 / runs
     return np.asarray(np.clip(bent, 0.0, 1.0))

@@ -1,6 +1,6 @@
-"""The ledger: what has been promised for each dataset and what has been spent on it, across processes and years.
+"""The ledger: the total promised for each dataset and the spends on it, across processes and years.
 
-A spend is on disk before its noise is taken: a crash in between wastes budget and never overspends it (docs/proofs.md,
+A spend is on disk before its noise is drawn: a crash in between wastes budget and never overspends it (docs/proofs.md,
 Theorem 12). An estimator spends once, before its first noise, for its whole transcript. Worked number: with a total of
 ε = 3, three estimators at ε = 1 may release as often as they like; a fourth raises ``BudgetExceeded``.
 """
@@ -29,13 +29,14 @@ T = TypeVar("T")
 
 
 class Ledger:
-    """A budget that outlives processes: a SQLite file with a total and a list of spends per dataset.
+    """A privacy budget that outlives processes: an SQLite file with a total and a list of spends per dataset.
 
     ``total`` is promised for every dataset that this object is the first to name; without it, a dataset must have been
     opened before. The total is for neighbours that differ by one replaced item, or by the at most
-    ``max_items_per_person`` items of one person; a spend must protect at least as much. Neither
-    guarantees nor estimators (their class, number of quantiles and bounds per person, and how many there are) may be
-    chosen by looking at earlier releases, unless ``adaptive=True`` was said (a total in (ε, δ) is then summed only).
+    ``max_items_per_person`` items of one person; a spend must protect at least as much. Neither guarantees nor
+    estimators (their class, number of quantiles and bounds per person, and how many there are) may be chosen by looking
+    at earlier releases, unless the dataset is opened with ``adaptive=True``: spends under a total in (ε, δ) are then
+    composed by summing ε and δ only.
 
     Safe for threads, forks and many processes at once.
 
@@ -64,19 +65,19 @@ class Ledger:
 
     @property
     def name(self) -> str:
-        """A random name that tells this ledger from all others, wherever its file lies."""
+        """A random name that identifies this ledger, wherever its file is."""
         return self._file.name
 
     @property
     def path(self) -> Path:
-        """Where its file lies."""
+        """The path of its file."""
         return self._file.path
 
     def __repr__(self) -> str:
         return f"Ledger({str(self._file.path)!r})"
 
     def open(self, dataset: str, total: Guarantee, *, max_items_per_person: int = 1, adaptive: bool = False) -> Dataset:
-        """Promise a total for a dataset. Opened already: the promise must be the same."""
+        """Promise a total for a dataset. If it was opened before, the promise must be the same."""
         wanted = Dataset(
             name=parameters.name("dataset", dataset),
             total=checked_guarantee(total),
@@ -94,7 +95,7 @@ class Ledger:
         return self._write(work)
 
     def change_total(self, dataset: str, total: Guarantee) -> Dataset:
-        """Promise another total, larger or smaller, but never less than what is spent."""
+        """Promise another total, larger or smaller, but never smaller than what is spent."""
         name, total = parameters.name("dataset", dataset), checked_guarantee(total)
 
         def work(connection: sqlite3.Connection) -> Dataset:
@@ -107,7 +108,7 @@ class Ledger:
         return self._write(work)
 
     def dataset(self, dataset: str) -> Dataset:
-        """What was promised and spent."""
+        """A dataset's promise and its spends."""
         name = parameters.name("dataset", dataset)
         return self._read(lambda connection: self._known(connection, name))
 
@@ -126,7 +127,7 @@ class Ledger:
         return self._read(work)
 
     def left(self, dataset: str) -> Guarantee | None:
-        """The largest guarantee that still fits; None where nothing does."""
+        """The largest guarantee that still fits; None where none does."""
         return self.dataset(dataset).left
 
     def total_spent(self, dataset: str, delta: float) -> Spent:
@@ -150,14 +151,14 @@ class Ledger:
         return self._write(lambda connection: self._add(connection, spend, os.urandom(16).hex(), ""))
 
     def check(self, spend: Spend) -> None:
-        """Raise what spending it would raise now, and spend nothing."""
+        """Raise the error that spending it would raise now; spend nothing."""
         self._read(lambda connection: self._fitting(self._promised(connection, spend.dataset), spend))
 
     def advance(self, spend: Spend, lineage: str, holder: str) -> int:
-        """Note that the estimator of this ``lineage`` takes noise now; it is on disk when this returns its generation.
+        """Record that the estimator of this ``lineage`` is about to draw noise, durably, and return its generation.
 
         The first time, ``spend`` is spent. Afterwards ``spend.generation``, the one that the estimator knows, must be
-        the last one, or the last noise must have been taken by the same ``holder``.
+        the last one, or the last noise must have been drawn by the same ``holder``.
         """
 
         def work(connection: sqlite3.Connection) -> int:
@@ -176,7 +177,7 @@ class Ledger:
         return self._write(work)
 
     def settle(self, spend: Spend, lineage: str, holder: str, settled: str) -> None:
-        """Note that what ``holder`` has taken the last noise for is ``settled``, or is another's now; once."""
+        """Pass the last generation on from ``holder`` to ``settled``: a mark that it was shown, or another holder."""
 
         def work(connection: sqlite3.Connection) -> None:
             if rows.find_generation(connection, lineage) != (spend.generation, holder):
@@ -186,11 +187,11 @@ class Ledger:
         self._write(work)
 
     def last_noise(self, lineage: str) -> tuple[int, str]:
-        """How often noise was taken by a lineage, and by whom the last time."""
+        """A lineage's generation (how often it has drawn noise) and the holder who drew last."""
         return self._read(lambda connection: rows.find_generation(connection, lineage) or (0, ""))
 
     def generation(self, lineage: str) -> int:
-        """How often noise was taken by a lineage."""
+        """How often a lineage has drawn noise."""
         return self.last_noise(lineage)[0]
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -211,7 +212,7 @@ class Ledger:
         return found
 
     def _promised(self, connection: sqlite3.Connection, name: str) -> Dataset:
-        """The dataset, with the promise of this object if it is the first to name it."""
+        """The dataset, with this object's promise if it was not opened before."""
         if self._total is None:
             return self._known(connection, name)
         wanted = Dataset(
@@ -242,7 +243,7 @@ class Ledger:
         return spend
 
     def _fitting(self, dataset: Dataset, spend: Spend) -> Spend:
-        """The spend with its time and its rule, if the total covers it."""
+        """The spend with its time and its composition rule, if the total covers it."""
         if spend.max_items_per_person < dataset.max_items_per_person:
             raise ParameterError(
                 f"The dataset {dataset.name!r} promises {dataset.promise}; max_items_per_person="

@@ -1,8 +1,8 @@
-"""The file of a ledger: SQLite, in write-ahead mode, on disk before a call returns.
+"""The file of a ledger: SQLite in write-ahead mode; a write is on disk before the call returns.
 
-Every row carries a seal, the SHA-256 of its content; those of a dataset's spends form a chain whose last link and
-length the dataset's row holds. A flipped byte, a row that is gone or one that was put in is an error, never a number.
-One connection per call: nothing is held open, and a forked process inherits nothing.
+Every row has a seal, the SHA-256 of its content. The seals of a dataset's spends form a hash chain; the dataset's row
+holds its last link and its length. A flipped byte, a deleted row or an inserted one raises an error.
+Each call opens its own connection: nothing stays open, and a forked process inherits nothing.
 """
 
 import hashlib
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from dpfrugal.errors import LedgerError
+from dpfrugal.storage import durable
 
 APPLICATION: Final = 0x64704C67  # "dpLg"
 VERSION: Final = 2
@@ -39,12 +40,12 @@ T = TypeVar("T")
 
 
 def seal_of(*parts: object) -> str:
-    """The SHA-256 of some numbers and strings, told apart."""
+    """The SHA-256 of a list of numbers and strings."""
     return hashlib.sha256(json.dumps(parts, ensure_ascii=False, default=repr).encode()).hexdigest()
 
 
 class LedgerFile:
-    """Transactions on a ledger's file, and nothing about what it means."""
+    """Transactions on a ledger's file, whatever its rows mean."""
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool) -> None:
         self.path = Path(path)
@@ -57,11 +58,11 @@ class LedgerFile:
         self.name = self._translated(lambda: self._open(create))
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What ``work`` finds in one consistent state."""
+        """The result of ``work`` in a read transaction."""
         return self._translated(lambda: self._transaction("BEGIN", work))
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do ``work`` alone, and return when it is on disk; an error undoes all of it."""
+        """The result of ``work`` in a write transaction, committed to disk; an error rolls all of it back."""
         return self._translated(lambda: self._transaction("BEGIN IMMEDIATE", work))
 
     def _transaction(self, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -79,12 +80,12 @@ class LedgerFile:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        # By its address, so that a file that has gone is not made anew, empty.
+        # mode=rw: a file that was deleted is not created again, empty.
         address = f"{self.path.resolve().as_uri()}?mode=rw"
         with closing(sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)) as connection:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA trusted_schema = OFF")
-            # What was written goes into the file itself at once: the log never holds the only copy for long.
+            # Every commit is checkpointed into the file: the write-ahead log never holds the only copy for long.
             connection.execute("PRAGMA wal_autocheckpoint = 1")
             yield connection
 
@@ -119,11 +120,7 @@ class LedgerFile:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
-        descriptor = os.open(self.path.parent, os.O_RDONLY)  # the name of the file, too, must survive a crash
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        durable.sync_folder(self.path.parent)
 
     def _identify(self, connection: sqlite3.Connection) -> str:
         """The ledger's random name, if the file is a ledger of this version."""
@@ -142,11 +139,11 @@ class LedgerFile:
         return str(rows[0][0])
 
     def damaged(self) -> LedgerError:
-        """What to say when a seal is broken."""
+        """The error for a row that does not match its seal."""
         return LedgerError(f"{self.path} is damaged: what it holds is not what was written. Restore it from a backup.")
 
     def _patiently(self, work: Callable[[], Any]) -> None:
-        """Try again while other processes hold the file; SQLite's own waiting leaves out a few cases."""
+        """Try again while other processes lock the file; SQLite's busy timeout does not cover all cases."""
         deadline, pause = time.monotonic() + PATIENCE, 0.001
         while True:
             try:
@@ -160,7 +157,7 @@ class LedgerFile:
             pause = min(2 * pause, 0.05)
 
     def _translated(self, work: Callable[[], T]) -> T:
-        """SQLite's errors as sentences; nothing was changed when one is raised."""
+        """The result of ``work``, with SQLite's errors translated into sentences."""
         try:
             return work()
         except sqlite3.Error as error:
@@ -170,13 +167,13 @@ class LedgerFile:
                 sqlite3.SQLITE_READONLY: "it cannot be written",
                 sqlite3.SQLITE_CANTOPEN: "it cannot be opened, or its directory cannot be written",
                 sqlite3.SQLITE_PERM: "it may not be opened",
-                sqlite3.SQLITE_BUSY: "other processes hold it and do not let go",
+                sqlite3.SQLITE_BUSY: "other processes keep it locked",
                 sqlite3.SQLITE_IOERR: "the disk fails, or is full",
                 sqlite3.SQLITE_NOTADB: "it is not an SQLite file, or is damaged",
                 sqlite3.SQLITE_CORRUPT: "it is damaged; restore it from a backup",
             }.get(code, "it is damaged, or not a ledger")
             raise LedgerError(f"The ledger {self.path} cannot be used: {said}.") from None
-        except UnicodeDecodeError:  # SQLite quotes what it found in a damaged schema
+        except UnicodeDecodeError:  # from SQLite's message about a damaged schema
             raise self.damaged() from None
         except OSError as error:
             raise LedgerError(f"The ledger {self.path} cannot be used: {error.strerror}.") from None

@@ -1,4 +1,4 @@
-"""The rows of a ledger: datasets, spends and generations, sealed when written and checked when read."""
+"""The rows of a ledger: datasets, spends and generations, with a seal that is written and checked with each row."""
 
 import json
 import sqlite3
@@ -14,12 +14,12 @@ from dpfrugal.budget.ledger_file import seal_of
 from dpfrugal.budget.person_moves import Exposure, exposure_of, of_exposure
 from dpfrugal.errors import LedgerError, ParameterError
 from dpfrugal.parameters import positive
-from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, checked_guarantee, guarantee_of, of_guarantee
+from dpfrugal.privacy.guarantees import Guarantee, PureDP, checked_guarantee
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spend:
-    """One guarantee that was spent: when, by what, and by which rule it was found to fit the total."""
+    """One guarantee that was spent: when, by what, and the composition rule by which it fits the total."""
 
     dataset: str
     guarantee: Guarantee
@@ -27,19 +27,19 @@ class Spend:
     by: str
     rule: str
     max_items_per_person: int
-    generation: int  # how often noise was taken on its account
+    generation: int  # how often noise was drawn for it
     rho: float | None = None
-    exposure: Exposure | None = None  # the noise of an estimator; nothing is known of a spend by hand
+    exposure: Exposure | None = None  # that of an estimator; a spend by hand has none
 
     @property
     def claim(self) -> Claim:
-        """The spend, as the accounting wants it."""
+        """The spend, for composition."""
         return Claim(self.guarantee, self.rho, self.exposure)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """What was promised for a dataset, and what has been spent on it."""
+    """The promise for a dataset, and its spends."""
 
     name: str
     total: Guarantee
@@ -50,28 +50,28 @@ class Dataset:
 
     @property
     def claims(self) -> list[Claim]:
-        """The spends, as the accounting wants them."""
+        """The spends, for composition."""
         return [spend.claim for spend in self.spends]
 
     @property
     def left(self) -> Guarantee | None:
         """The largest guarantee that still fits: of the total's kind, or a pure ε where the total is (ε, δ)."""
-        like = self.total if isinstance(self.total, ZCDP) else PureDP(epsilon=1.0)
+        like = PureDP(epsilon=1.0) if self.total.composition_rule is None else self.total
         return composition.left(self.total, self.claims, like, adaptive=self.adaptive)
 
     def spent(self, delta: float) -> Spent:
         """All spends together as (ε, δ)."""
-        return composition.composed(self.claims, delta)
+        return composition.total_spent(self.claims, delta)
 
     @property
     def used(self) -> float:
-        """How much of the total is spent: in its ρ, or in its ε."""
+        """How much of the total is spent, in the total's size: its ρ, or its ε."""
         return composition.used(self.total, self.claims, adaptive=self.adaptive)
 
     @property
     def share(self) -> float:
         """The part of the total that is spent, between 0 and 1."""
-        return self.used / (self.total.rho if isinstance(self.total, ZCDP) else self.total.epsilon)
+        return self.used / self.total.size
 
     @property
     def promise(self) -> str:
@@ -88,9 +88,9 @@ def spend_of(
     max_items_per_person: int,
     exposure: Exposure | None = None,
 ) -> Spend:
-    """What is to be spent, checked; its time and its rule are found when it is."""
+    """A spend that is about to be made, with its arguments checked; its time and rule are set when it is made."""
     if exposure is not None and not exposure.accords(guarantee, rho):
-        raise ParameterError(f"exposure must come to no less than {guarantee}: it says more noise than that needs.")
+        raise ParameterError(f"exposure must be no smaller than {guarantee}: it states more noise than that needs.")
     return Spend(
         dataset=parameters.name("dataset", dataset),
         guarantee=checked_guarantee(guarantee),
@@ -105,11 +105,11 @@ def spend_of(
 
 
 class Damaged(Exception):  # noqa: N818 - caught where the file's name is known
-    """A seal is broken."""
+    """A row does not match its seal."""
 
 
 def find_dataset(connection: sqlite3.Connection, name: str) -> Dataset | None:
-    """A dataset with all its spends, every seal checked; None where it was never opened."""
+    """A dataset with all its spends, every seal checked; None if it was never opened."""
     row = connection.execute(
         "SELECT dataset, record, spends, head, seal FROM datasets WHERE dataset = ?", (name,)
     ).fetchone()
@@ -132,7 +132,7 @@ def find_dataset(connection: sqlite3.Connection, name: str) -> Dataset | None:
         raise Damaged
     return Dataset(
         name=name,
-        total=guarantee_of(promised["total"]),
+        total=Guarantee.of_record(promised["total"]),
         max_items_per_person=promised["max_items_per_person"],
         adaptive=promised["adaptive"],
         opened=_time(promised["opened"]),
@@ -144,7 +144,7 @@ def write_dataset(connection: sqlite3.Connection, dataset: Dataset) -> None:
     """Open a dataset, or change its promise."""
     record = json.dumps(
         {
-            "total": of_guarantee(dataset.total),
+            "total": dataset.total.to_record(),
             "max_items_per_person": dataset.max_items_per_person,
             "adaptive": dataset.adaptive,
             "opened": _microseconds(dataset.opened),
@@ -156,12 +156,12 @@ def write_dataset(connection: sqlite3.Connection, dataset: Dataset) -> None:
 
 
 def add_spend(connection: sqlite3.Connection, spend: Spend, lineage: str, holder: str) -> None:
-    """Append a spend, and begin its generations."""
+    """Append a spend, and record its first generation."""
     record = json.dumps(
         {
             "when": _microseconds(spend.when),
             "by": spend.by,
-            "guarantee": of_guarantee(spend.guarantee),
+            "guarantee": spend.guarantee.to_record(),
             "rho": spend.rho,
             "exposure": of_exposure(spend.exposure),
             "rule": spend.rule,
@@ -182,7 +182,7 @@ def add_spend(connection: sqlite3.Connection, spend: Spend, lineage: str, holder
 
 
 def find_generation(connection: sqlite3.Connection, lineage: str) -> tuple[int, str] | None:
-    """How often noise was taken by a lineage, and who took it last."""
+    """A lineage's generation and the holder who drew noise last; None if it never did."""
     row = connection.execute(
         "SELECT lineage, generation, holder, seal FROM generations WHERE lineage = ?", (lineage,)
     ).fetchone()
@@ -194,7 +194,7 @@ def find_generation(connection: sqlite3.Connection, lineage: str) -> tuple[int, 
 
 
 def write_generation(connection: sqlite3.Connection, lineage: str, generation: int, holder: str) -> None:
-    """Note that noise is about to be taken."""
+    """Record that noise is about to be drawn."""
     connection.execute(
         "INSERT OR REPLACE INTO generations VALUES (?, ?, ?, ?)",
         (lineage, generation, holder, seal_of("generation", lineage, generation, holder)),
@@ -202,13 +202,13 @@ def write_generation(connection: sqlite3.Connection, lineage: str, generation: i
 
 
 def now(after: tuple[Spend, ...], opened: datetime | None = None) -> datetime:
-    """The time, or that of the last entry where the clock has gone back."""
+    """The time, or that of the last entry if the clock was set back."""
     times = [spend.when for spend in after[-1:]] + ([opened] if opened else [])
     return max([datetime.fromtimestamp(clock(), UTC), *times])
 
 
 def unopened(name: str) -> LedgerError:
-    """What to say of a dataset that nobody opened."""
+    """The error for a dataset that was never opened."""
     return LedgerError(
         f"The dataset {name!r} was never opened in this ledger: open it with a total first (dpfrugal ledger add)."
     )
@@ -223,7 +223,7 @@ def _write_head(connection: sqlite3.Connection, name: str, record: str, count: i
 
 def _spend(dataset: str, record: dict[str, Any], generation: int) -> Spend:
     try:
-        guarantee, exposure = guarantee_of(record["guarantee"]), exposure_of(record["exposure"])
+        guarantee, exposure = Guarantee.of_record(record["guarantee"]), exposure_of(record["exposure"])
         accords = exposure is None or exposure.accords(guarantee, record["rho"])
     except (ArithmeticError, ValueError, TypeError, LookupError):
         raise Damaged from None

@@ -1,11 +1,11 @@
-"""Privacy losses of what the noise of a transcript really hides, composed with those of bare guarantees.
+"""Privacy loss distributions of exposures, composed with those of bare (ε, δ) guarantees.
 
-An ``Exposure`` becomes a distribution of losses that no transcript of it exceeds (docs/proofs.md, Theorem 14). Losses
-lie on lattices. Where two must be brought to one, a loss between two points is split among them so that both
-neighbours keep their probability: what was there is a coarser view of what is now, so δ never shrinks, and grows with
-the square of the step only ("connect the dots", Doroshenko, Ghazi, Kamath, Kumar, Manurangsi, arXiv:2207.04380v1).
-Steps grow as losses are composed (Ghazi, Kamath, Kumar, Manurangsi, arXiv:2207.04381v1). All terms are positive, so a
-small δ keeps its digits; tails that are cut off count as infinite.
+An ``Exposure`` has a loss distribution that dominates every transcript of it (docs/proofs.md, Theorem 14). Losses lie
+on lattices. To bring two distributions to one lattice, a loss between two of its points is split between them so that
+the probabilities under both neighbours stay: the old pair is a post-processing of the new one, so δ never shrinks, and
+it grows only with the square of the spacing ("connect the dots", Doroshenko, Ghazi, Kamath, Kumar, Manurangsi,
+arXiv:2207.04380v1). The spacing grows as losses are composed (Ghazi, Kamath, Kumar, Manurangsi, arXiv:2207.04381v1).
+All terms are positive, so a small δ keeps its digits; truncated tails count as infinite losses.
 
 Worked number: ten medians of ``DPFrugal1U`` at ρ = 0.1 are ε = 7.285 at δ = 1e-6; by the sum of their ρ, 7.766. A
 thousand equal spends take 20 ms. Rounding costs less than 1e-4 of ε, or 1e-3 with more than 32 kinds of spend.
@@ -29,25 +29,28 @@ FEW_POINTS: Final = 1 << 10  # where there are many different spends
 MANY: Final = 32
 MOST_KINDS: Final = 512
 LARGEST_RHO: Final = 50.0
-FARTHEST: Final = 13  # in σ: beyond lies less than 1e-36
-# Of δ, what all tails that are cut off may come to, about; and the chance of very small losses that are made larger.
+FARTHEST: Final = 13  # in σ: the tail beyond has a probability below 1e-36
+# The truncated upper tails together, as a fraction of δ, about; and the probability of the lowest losses, which are
+# raised to the first loss that is kept.
 CUT: Final = 1e-6
 LOWEST: Final = 1e-12
-TINY: Final = 1e-36  # the same for one spend, whatever δ
-# What the chances of each spend are raised by: it covers the rounding of all arithmetic on them.
+TINY: Final = 1e-36  # the truncated tail of one spend, whatever δ is
+# The probabilities of each spend are multiplied by this: it covers the rounding errors of all arithmetic on them.
 SAFETY: Final = 1 + 1e-9
-HAIR: Final = 1e-11
+MARGIN: Final = 1e-11
 
-Kind = Exposure | tuple[float, float]  # what noise hides, or an (ε, δ) of which nothing else is known
+Kind = Exposure | tuple[float, float]  # a spend with known noise, or a bare (ε, δ)
 
 
-def composed(kinds: Sequence[Kind], delta: float) -> Losses | None:
-    """The losses of all spends together, as far as they matter at ``delta``; None where that would take too long."""
-    groups = tuple(Counter(kinds).items())  # in their order: what was composed before is known
+def losses_of_spends(kinds: Sequence[Kind], delta: float) -> Losses | None:
+    """The losses of all spends composed, truncated for ``delta``; None where that would take too long."""
+    groups = tuple(Counter(kinds).items())  # in the order of spending, so that caches hold earlier compositions
     if not groups or len(kinds) > MOST_PAIRS or len(groups) > MOST_KINDS or any(map(_excessive, set(kinds))):
         return None
-    least = 10.0 ** math.floor(math.log10(max(CUT * delta / len(kinds), 1e-300)))  # few values: caches serve again
-    return _composed(groups, least, MOST_POINTS if len(groups) <= MANY else FEW_POINTS)
+    least = 10.0 ** math.floor(
+        math.log10(max(CUT * delta / len(kinds), 1e-300))
+    )  # powers of ten, so that caches serve again
+    return _losses_of_kinds(groups, least, MOST_POINTS if len(groups) <= MANY else FEW_POINTS)
 
 
 def _excessive(kind: Kind) -> bool:
@@ -57,11 +60,13 @@ def _excessive(kind: Kind) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _composed(groups: tuple[tuple[Kind, int], ...], least: float, points: int) -> Losses:
+def _losses_of_kinds(groups: tuple[tuple[Kind, int], ...], least: float, points: int) -> Losses:
     if len(groups) == 1:
         return _repeated(*groups[0], least, points)
     half = 1 << ((len(groups) - 1).bit_length() - 1)
-    return together(_composed(groups[:half], least, points), _composed(groups[half:], least, points), least, points)
+    return together(
+        _losses_of_kinds(groups[:half], least, points), _losses_of_kinds(groups[half:], least, points), least, points
+    )
 
 
 @lru_cache(maxsize=256)
@@ -74,7 +79,7 @@ def _repeated(kind: Kind, times: int, least: float, points: int) -> Losses:
 
 
 def of_pair(epsilon: float, delta: float) -> Losses:
-    """Randomised response, which gives itself away with probability δ."""
+    """Randomised response, whose loss is infinite with probability δ."""
     likely = 1 / (1 + math.exp(-epsilon))
     chances = np.array([math.exp(-epsilon) * likely, likely]) * ((1 - delta) * SAFETY)
     return Losses(2 * epsilon, -0.5, chances, delta * SAFETY)
@@ -82,10 +87,10 @@ def of_pair(epsilon: float, delta: float) -> Losses:
 
 @lru_cache(maxsize=256)
 def of_exposure(exposure: Exposure) -> Losses:
-    """The losses of whichever moves tell most, at each ε.
+    """Losses whose δ at each ε is at least that of every sequence of moves within the budget.
 
-    With a budget of u left the most is that of some move and of what the rest of the budget may tell after it. Which
-    move that is may differ from ε to ε.
+    The worst case with a budget of u is that of some move followed by the worst case of the budget that remains; which
+    move it is may differ from ε to ε.
     """
     told = [_moved(exposure.noise, move, move.copies) for move in exposure.moves]
     if exposure.budget > 1 or len(told) > 1:
@@ -106,20 +111,22 @@ def _moved(noise: str, move: Move, copies: int) -> Losses:
         one = _gaussian(move.scale, move.shift) if noise == "gaussian" else _laplace(move.scale, move.shift)
         return _fitted(one, MOST_POINTS)
     half = _moved(noise, move, copies // 2)
-    even = together(half, half, TINY, MOST_POINTS, 0.0)  # small losses stay: ``worst`` needs all of the other law
+    even = together(
+        half, half, TINY, MOST_POINTS, 0.0
+    )  # no loss is raised: ``worst`` needs all of the other distribution
     return together(even, _moved(noise, move, 1), TINY, MOST_POINTS, 0.0) if copies % 2 else even
 
 
 def _gaussian(sigma: float, shift: int) -> Losses:
-    """ln(p(x) / p(x - shift)) = (shift / σ²)·(shift / 2 - x), where x has the chance p(x) ∝ exp(-x² / 2σ²)."""
+    """ln(p(x) / p(x - shift)) = (shift / σ²)·(shift / 2 - x), where x has the probability p(x) ∝ exp(-x² / 2σ²)."""
     farthest = math.ceil(FARTHEST * sigma)
-    x = np.arange(farthest + shift, -farthest - 1, -1, dtype=np.float64)  # as far for both of the laws
+    x = np.arange(farthest + shift, -farthest - 1, -1, dtype=np.float64)  # FARTHEST from the mean of either neighbour
     chances = np.exp(-x * x / (2 * sigma * sigma)) / mass(sigma)
     return Losses(shift / sigma**2, -shift / 2 - farthest, chances, tail(sigma, farthest + 1))
 
 
 def _laplace(scale: float, shift: int) -> Losses:
-    """(|x - shift| - |x|) / b, where x has the chance (1 - a) / (1 + a)·a^|x|, a = e^(-1/b): shift + 1 values."""
+    """(|x - shift| - |x|) / b, where x has probability (1 - a) / (1 + a)·a^|x|, a = e^(-1/b): shift + 1 values."""
     a = math.exp(-1 / scale)
     between = -math.expm1(-1 / scale) * np.exp(-np.arange(shift - 1, 0, -1) / scale)
     chances = np.concatenate([[math.exp(-shift / scale)], between, [1.0]]) / (1 + a)
@@ -127,7 +134,7 @@ def _laplace(scale: float, shift: int) -> Losses:
 
 
 def together(one: Losses, other: Losses, least: float, points: int, lowest: float = LOWEST) -> Losses:
-    """The losses of both, on a lattice of about so many points; tails below ``least`` count as infinite."""
+    """The sum of two independent losses, on a lattice of about so many points; tails below ``least`` are truncated."""
     if one.unit != other.unit:
         coarser = max(one, other, key=lambda losses: losses.unit)
         width = one.chances.size * one.unit + other.chances.size * other.unit
@@ -137,7 +144,7 @@ def together(one: Losses, other: Losses, least: float, points: int, lowest: floa
 
 
 def _divided(unit: float, wanted: float) -> float:
-    """``unit`` in whole parts of about the size wanted: who lies on its lattice stays exact."""
+    """``unit`` divided by a whole number to about the spacing wanted: losses on its lattice stay exact."""
     return unit / max(1, math.ceil(unit / wanted)) if unit > wanted else wanted
 
 
@@ -147,7 +154,7 @@ def _added(one: Losses, other: Losses) -> Losses:
 
 
 def _trimmed(losses: Losses, least: float, lowest: float) -> Losses:
-    """Without the largest losses, which count as infinite, and the smallest, which are made a little larger."""
+    """Without the largest losses, which count as infinite, and the smallest, which are raised to the first one kept."""
     chances = losses.chances
     last = chances.size - int(np.searchsorted(np.cumsum(chances[::-1]), least, side="right"))
     begin = int(np.searchsorted(np.cumsum(chances), lowest, side="right"))
@@ -165,9 +172,9 @@ def _fitted(losses: Losses, points: int) -> Losses:
 
 
 def on_lattice(losses: Losses, unit: float) -> Losses:
-    """The same on the multiples of ``unit``: a loss in between is split, and both neighbours keep their probability.
+    """The same on the multiples of ``unit``: a loss in between is split so that both probabilities stay.
 
-    P has p and Q has p·e^-loss there: p = low + high and p·e^-loss = low·e^-below + high·e^-above.
+    They are p under P and p·e^-loss under Q: p = low + high and p·e^-loss = low·e^-below + high·e^-above.
     """
     places = (np.arange(losses.chances.size) + losses.first) * (losses.unit / unit)
     below = np.floor(places)
@@ -184,8 +191,8 @@ def on_lattice(losses: Losses, unit: float) -> Losses:
 def worst(several: list[Losses]) -> Losses:
     """Losses whose δ at every point of their common lattice is the largest of all.
 
-    As functions of e^ε each δ is convex, falls, and is a straight line between points; so is their maximum. The chance
-    of a loss is the bend of that line: the bend of whoever is largest there, and more where another takes over.
+    As a function of e^ε each δ is convex, decreasing and linear between points; so is the interpolated maximum. The
+    probability of a loss is the change of slope there: that of the largest δ, and more where another becomes largest.
     """
     if len(several) == 1:
         return several[0]
@@ -207,7 +214,7 @@ def worst(several: list[Losses]) -> Losses:
 
 
 def _gain(larger: NDArray[np.float64], smaller: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.maximum(larger - smaller, 0.0) + HAIR * larger
+    return np.maximum(larger - smaller, 0.0) + MARGIN * larger
 
 
 def _excess(
@@ -215,10 +222,10 @@ def _excess(
 ) -> NDArray[np.float64]:
     """δ(ε) - max(0, 1 - e^ε) at every loss of the lattice, from positive terms only.
 
-    From above, δ(ε) = P[infinite] + Σ p·(1 - e^(ε - loss)) over larger losses; from below, the same less 1 - e^ε is
-    Σ p·(e^(ε - loss) - 1) over smaller ones, as both neighbours have a probability of 1 in all.
+    For ε ≥ 0, δ(ε) = P[infinite] + Σ p·(1 - e^(ε - loss)) over larger losses; for ε < 0, δ(ε) - (1 - e^ε) is
+    Σ p·(e^(ε - loss) - 1) over smaller ones, as both distributions have a total probability of 1.
     """
-    theirs, scale = chances * np.exp(-losses), np.exp(losses)  # p·e^-loss: what the other neighbour has
+    theirs, scale = chances * np.exp(-losses), np.exp(losses)  # p·e^-loss: the probabilities under the other neighbour
     above = np.concatenate([np.cumsum(theirs[:, :0:-1], axis=1)[:, ::-1], np.zeros((len(chances), 1))], axis=1)
     larger = np.cumsum((scale * above)[:, ::-1], axis=1)[:, ::-1] * math.expm1(unit) + infinite[:, np.newaxis]
     smaller = np.cumsum(scale * np.cumsum(theirs, axis=1), axis=1) * math.expm1(unit)

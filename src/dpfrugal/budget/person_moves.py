@@ -1,31 +1,31 @@
-"""What one person can move in a transcript, and the noise that lies on it.
+"""Exposure: how far one person can change the integers of a transcript, and the noise on them.
 
-Noise comes in integers, a few at a time: a release, a segment's counts. Whatever is released, a person has a *budget*,
-and every *move* of it uses up some: ``copies`` integers, each by at most ``shift``, under noise of one ``scale``. Which
-moves are made, and when, may depend on all that was released before. What such a transcript tells at most is
-docs/proofs.md, Theorem 14.
+An estimator adds noise to a few integers at a time: the estimates of a release, the counts of a segment. Over the whole
+transcript a person has a *budget*. A *move* costs part of it and changes ``copies`` integers by at most ``shift`` each,
+under noise of one ``scale``. Which moves are made, and when, may depend on all earlier releases. The privacy loss of
+such a transcript is bounded in docs/proofs.md, Theorem 14.
 
 Worked number: one median of ``DPFrugal1U`` at ρ = 0.1 has a budget of 1 and one move: one integer, by at most 2, under
-Gaussian noise of scale 4.472. That is ε = 1.991 at δ = 1e-6; of ρ = 0.1 no more is known than ε = 2.142.
+Gaussian noise of scale 4.472. That is ε = 1.991 at δ = 1e-6; ρ = 0.1 alone implies ε = 2.142.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, Sensitivity
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 from dpfrugal.storage.json_values import fields_of, integer_of, list_of, packed, unpacked
 
-MOST_BUDGET: Final = 8  # beyond it what a person could do takes too long to work out
+MOST_BUDGET: Final = 8  # the loss of a larger one would take too long to compute
 LARGEST_SCALE: Final = 1e4
 MOST_COPIES: Final = 1000
-# How much less than was promised an exposure may come to: it is rounding.
-HAIR: Final = 1 - 1e-9
+# An exposure may be smaller than the guarantee by this factor, which is rounding.
+ROUNDING: Final = 1 - 1e-9
 
 
 @dataclass(frozen=True)
 class Move:
-    """Some integers under independent noise, each moved by at most ``shift``."""
+    """A change of ``copies`` integers under independent noise, each by at most ``shift``."""
 
     cost: int  # of the budget
     scale: float  # of the noise: σ of a Gaussian, b of a Laplace distribution
@@ -35,7 +35,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Exposure:
-    """Every transcript of an estimator: moves of one person that together cost at most the budget.
+    """What one person can change in any transcript of an estimator: moves whose costs sum to at most the budget.
 
     >>> Exposure("gaussian", 1, (Move(1, 2.0, 2, 1),)).size
     0.5
@@ -59,7 +59,7 @@ class Exposure:
 
     @property
     def size(self) -> float:
-        """What the moves come to at most: in ε under Laplace noise, in ρ under Gaussian noise."""
+        """The largest sum over moves within the budget: of ε under Laplace noise, of ρ under Gaussian noise."""
         most = [0.0]
         for budget in range(1, self.budget + 1):
             most.append(max(most[budget - move.cost] + self._of(move) for move in self.moves if move.cost <= budget))
@@ -70,18 +70,19 @@ class Exposure:
         return move.copies * (distance if self.noise == "laplace" else distance * distance / 2)
 
     def accords(self, guarantee: Guarantee, rho: float | None) -> bool:
-        """Whether this comes to no less than what was promised: a record that says more noise is a wrong one."""
+        """Whether its size is no less than what was promised: a record of more noise than was added is wrong."""
         if self.noise == "laplace":
-            return isinstance(guarantee, PureDP) and self.size >= guarantee.epsilon * HAIR
-        stated = guarantee.rho if isinstance(guarantee, ZCDP) else rho
-        return not isinstance(guarantee, PureDP) and stated is not None and self.size >= stated * HAIR
+            stated = guarantee.pure_epsilon
+        else:
+            stated = rho if guarantee.implied_rho is None else guarantee.implied_rho
+        return self.noise == guarantee.noise and stated is not None and self.size >= stated * ROUNDING
 
 
 def exposed(guarantee: Guarantee, budget: int, moves: Iterable[tuple[int, Sensitivity, int, int]]) -> Exposure | None:
-    """The exposure to noise for some sensitivities: (cost, sensitivity, shift, copies) of each move.
+    """The exposure of moves (cost, sensitivity, shift, copies) under the noise of ``guarantee`` for each sensitivity.
 
-    The scale is the one that ``noise.measurement`` takes. None where a ledger goes by the guarantee alone: many items
-    per person, very large noise or none to speak of.
+    The scale is the one that ``noise.measurement`` takes. None where a ledger composes by the guarantee alone: with
+    many items per person, very large noise or almost none.
     """
     if budget > MOST_BUDGET:
         return None

@@ -1,8 +1,8 @@
-"""An estimator's account: it spends once, and notes in the ledger every time that noise is taken.
+"""An estimator's account: it spends once, and records in the ledger every time that noise is about to be drawn.
 
 An estimator and everything restored from its checkpoints are one *lineage*, with one spend and one generation
-counter. The counter moves in the ledger, durably, before noise is taken, and only for whoever has seen the last move;
-so of all copies of the same raw items one goes on, and the others are refused (docs/proofs.md, Theorem 12).
+counter. The counter is incremented in the ledger, durably, before noise is drawn, and only by a copy that knows its
+latest value: of all copies of the same raw items one goes on, and the others are refused (docs/proofs.md, Theorem 12).
 """
 
 import os
@@ -15,32 +15,25 @@ from dpfrugal.budget.ledger import STALE, Ledger
 from dpfrugal.budget.ledger_rows import Spend, spend_of
 from dpfrugal.budget.person_moves import Exposure, exposure_of, of_exposure
 from dpfrugal.errors import DPFrugalError, LedgerError, ParameterError, ParameterTypeError, ReplayError
-from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, Sensitivity, guarantee_of, of_guarantee
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 from dpfrugal.storage.json_values import integer_of
 
 SETTLED = "settled"
 
 
-def concentrated(guarantee: Guarantee, *sensitivities: Sensitivity) -> float | None:
-    """The ρ of zCDP that Gaussian noise for (ε, δ) has besides, when each item meets one of these sensitivities."""
-    if not isinstance(guarantee, ApproxDP) or not sensitivities:
-        return None
-    return max(s.l2_squared / (2 * guarantee.noise_scale(s) ** 2) * (1 + 1e-12) for s in sensitivities)
-
-
 class Account:
-    """What a private estimator is charged to; without a ledger it only counts its generations."""
+    """The account that a private estimator is charged to; without a ledger it only counts generations."""
 
-    def __init__(self, ledger: Ledger | None, spend: Spend | None, books: str | None = None) -> None:
+    def __init__(self, ledger: Ledger | None, spend: Spend | None, ledger_name: str | None = None) -> None:
         self._ledger, self._spend = ledger, spend
-        self._books = books if ledger is None else ledger.name  # which ledger the spend is in
+        self._ledger_name = ledger_name if ledger is None else ledger.name  # which ledger the spend is in
         self._lineage = os.urandom(16).hex()
         self._holder = os.urandom(16).hex()  # never saved: no two objects share it
         self.generation = 0
-        self._settled = 0  # of a stream: the generation that its newest batch on record has
-        self._spent_before = False  # by whoever saved the checkpoint that this was restored from
+        self._settled = 0  # of a stream: the generation of its newest recorded batch
+        self._spent_before = False  # before the checkpoint that this was restored from
         self.exposure: Exposure | None = None if spend is None else spend.exposure
-        self.stale = False  # restored from a checkpoint that noise was taken after
+        self.stale = False  # noise was drawn after the checkpoint that this was restored from
 
     @classmethod
     def opened(
@@ -53,9 +46,9 @@ class Account:
         max_items_per_person: int = 1,
         exposure: Exposure | None = None,
     ) -> "Account":
-        """The account of a new estimator, refused if the dataset's total would not cover it now.
+        """The account of a new estimator; an error if the dataset's total does not cover it now.
 
-        ``exposure`` is what one person can move in its transcripts, and the noise on it, where that is known.
+        ``exposure`` is what one person can change in its transcripts, and the noise on it, where that is known.
         """
         if ledger is None:
             if dataset is not None:
@@ -67,14 +60,13 @@ class Account:
             raise ParameterTypeError(f"ledger must be a Ledger, not {type(ledger).__name__}.")
         if dataset is None:
             raise ParameterError("ledger needs the name of the dataset that is spent on: give dataset= too.")
-        rho = concentrated(guarantee, *sensitivities)
-        spend = spend_of(dataset, guarantee, by, rho, max_items_per_person, exposure)
+        spend = spend_of(dataset, guarantee, by, guarantee.noise_rho(*sensitivities), max_items_per_person, exposure)
         ledger.check(spend)
         return cls(ledger, spend)
 
     @property
     def charged(self) -> bool:
-        """Whether a spend in a ledger stands for it."""
+        """Whether it spends in a ledger."""
         return self._spend is not None
 
     @property
@@ -83,7 +75,7 @@ class Account:
         return None if self._spend is None else self._spend.dataset
 
     def before_noise(self) -> None:
-        """Spend, or note one more generation; on disk when this returns, and only then may noise be taken."""
+        """Spend, or record one more generation; it is on disk when this returns, and only then may noise be drawn."""
         if self._ledger is None or self._spend is None:
             self.generation += 1
             return
@@ -91,11 +83,11 @@ class Account:
         self.generation = self._ledger.advance(known, self._lineage, self._holder)
 
     def begin_batch(self, batch: int) -> None:
-        """Noise is taken for this batch of a stream from now on."""
+        """Noise is drawn for this batch of a stream from now on."""
         self._settled, self._holder = self.generation, f"{self._holder.partition('@')[0]}@{batch}"
 
     def settle_batch(self) -> None:
-        """The batch has its record, and may be shown: whoever goes on from before it is refused from now on."""
+        """The batch is recorded and may be shown: whoever continues from before it is refused from now on."""
         if self._ledger is not None and self._spend is not None and self.generation > self._settled:
             known = replace(self._spend, generation=self.generation)
             self._ledger.settle(known, self._lineage, self._holder, SETTLED)
@@ -104,14 +96,14 @@ class Account:
     def prove_batch_fresh(self, newest: int) -> None:
         """Refuse the state after batch ``newest`` of a stream if a later one may have been shown.
 
-        Noise that was taken last and is not settled was shown by nobody, and cannot be any more once it is claimed
-        here. Where it was taken for the next batch, this state is stale; for this one, its record is there to be shown.
+        Noise that was drawn last and is not settled was shown by nobody, and once it is claimed here it cannot be. If
+        it was drawn for the next batch, this state is stale; if for this one, the batch's record is there to be shown.
         """
         if self._ledger is None:
             return
-        if self._books is None:
-            raise LedgerError("This checkpoint was never charged to a ledger: go on without one, or begin anew.")
-        if self._ledger.name != self._books:
+        if self._ledger_name is None:
+            raise LedgerError("This checkpoint was never charged to a ledger: continue without one, or begin anew.")
+        if self._ledger.name != self._ledger_name:
             raise LedgerError("This checkpoint is charged to another ledger.")
         known = self.generation
         generation, holder = self._ledger.last_noise(self._lineage)
@@ -121,7 +113,7 @@ class Account:
         if generation > known and batch not in (str(newest), str(newest + 1)):
             raise ReplayError(
                 "This checkpoint is an older copy: releases were shown since, and it would show the same rows again. "
-                "Go on from the newest one, or begin anew."
+                "Continue from the newest one, or begin anew."
             )
         self.generation = self._settled = generation
         self.stale = generation > known and batch == str(newest + 1)
@@ -132,16 +124,16 @@ class Account:
 
     @contextmanager
     def owning_up(self) -> Iterator[None]:
-        """Whatever fails in here after the spend was made carries a note that it was."""
+        """An error raised in here after the spend was made gets a note that says so."""
         try:
             yield
         except BaseException as error:
-            if said := self._what_is_gone():
+            if said := self._note_of_spend():
                 error.add_note(said)
             raise
 
-    def _what_is_gone(self) -> str:
-        """The ledger is asked: an interrupt may have come between its commit and its answer."""
+    def _note_of_spend(self) -> str:
+        """Asks the ledger, as an interrupt may have come between its commit and its answer."""
         if self._ledger is None or self._spend is None or self._spent_before:
             return ""
         spent = f"spent on {self._spend.dataset!r} in {self._ledger.path} before that"
@@ -159,12 +151,12 @@ class Account:
         return {
             "lineage": self._lineage,
             "generation": self.generation,
-            "ledger": self._books,
+            "ledger": self._ledger_name,
             "spend": None
             if spend is None
             else {
                 "dataset": spend.dataset,
-                "guarantee": of_guarantee(spend.guarantee),
+                "guarantee": spend.guarantee.to_record(),
                 "by": spend.by,
                 "rho": spend.rho,
                 "exposure": of_exposure(spend.exposure),
@@ -178,7 +170,7 @@ class Account:
         spend = record["spend"]
         if spend is not None:
             spend = spend_of(
-                *(spend["dataset"], guarantee_of(spend["guarantee"]), spend["by"], spend["rho"]),
+                *(spend["dataset"], Guarantee.of_record(spend["guarantee"]), spend["by"], spend["rho"]),
                 *(spend["max_items_per_person"], exposure_of(spend["exposure"])),
             )
         if not (record["ledger"] is None or isinstance(record["ledger"], str)) or not isinstance(
@@ -192,20 +184,22 @@ class Account:
         return account
 
     def prove_fresh(self, *, accept_replay_risk: bool, forget_if_stale: bool) -> None:
-        """Refuse a checkpoint whose items may have been released since, unless it is told to forget them."""
-        if self._ledger is not None and self._books is None:
+        """Refuse a checkpoint whose items may have been released since, unless they are to be forgotten."""
+        if self._ledger is not None and self._ledger_name is None:
             raise LedgerError("This checkpoint was never charged to a ledger: load it without one, or begin anew.")
         if self._ledger is None:
             if not accept_replay_risk:
                 where = (
-                    "was never charged to a ledger" if self._books is None else "is charged to a ledger: give ledger="
+                    "was never charged to a ledger"
+                    if self._ledger_name is None
+                    else "is charged to a ledger: give ledger="
                 )
                 raise ReplayError(
                     f"Nothing proves this checkpoint fresh: it {where}. Its items could be released a second time; "
                     "if you can rule that out, say accept_replay_risk=True."
                 )
             return
-        if self._ledger.name != self._books:
+        if self._ledger.name != self._ledger_name:
             raise LedgerError("This checkpoint is charged to another ledger.")
         generation = self._ledger.generation(self._lineage)
         if generation < self.generation:

@@ -1,6 +1,7 @@
 """The ``dpfrugal`` command: numbers to standard output, everything else to standard error.
 
-Bad input ends in one sentence and exit status 2. Heavy imports happen inside the commands, so ``--help`` is quick.
+Bad input ends in one sentence and exit status 2. Commands import heavy modules when they run, so that ``--help`` is
+quick.
 """
 
 import io
@@ -8,6 +9,7 @@ import os
 import re
 import signal
 import sys
+from dataclasses import fields
 from typing import Annotated
 
 import typer
@@ -15,6 +17,7 @@ import typer
 from dpfrugal.cli import ledger
 from dpfrugal.cli.audit import audit
 from dpfrugal.cli.demo import demo
+from dpfrugal.cli.options import EstimatorOptions, KeyOptions
 from dpfrugal.cli.paper import paper
 from dpfrugal.cli.plan import plan
 from dpfrugal.cli.quantile import quantile
@@ -23,24 +26,9 @@ from dpfrugal.errors import DPFrugalError
 from dpfrugal.version import __version__
 
 BAD_INPUT = 2
-# What the library calls them, and what the options are called where that is something else.
-PARAMETERS = frozenset(
-    [
-        "epsilon",
-        "delta",
-        "rho",
-        "quantile",
-        "decimals",
-        "start",
-        "half_life",
-        "max_items_per_person",
-        "max_keys_per_person",
-        "dataset",
-        "runs",
-        "beta",
-        "sure",
-    ]
-)
+# The library's parameters that are options here, and the option's name if it is another.
+SHARED = {field.name for kind in (EstimatorOptions, KeyOptions) for field in fields(kind)}
+PARAMETERS = SHARED | {"quantile", "half_life", "runs", "beta", "sure"}
 OPTIONS = {"sure": "confidence"}
 
 app = typer.Typer(
@@ -73,17 +61,17 @@ def common(
 
 
 def in_options(sentence: str) -> str:
-    """A sentence of the library, which names its parameters as Python does: here they are options."""
+    """A sentence of the library with the names of its parameters replaced by those of the options."""
     said = re.sub(r'\b([a-z_]+)="(\w+)"', lambda found: f"--{found[1].replace('_', '-')} {found[2]}", sentence)
     name, must, rule = said.partition(" must ")
     return f"--{OPTIONS.get(name, name.replace('_', '-'))}{must}{rule}" if name in PARAMETERS else said
 
 
 def main() -> None:
-    """Run the command line and turn every foreseen error into one sentence."""
+    """Run the command line, and report every expected error in one sentence."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that knows no ε shows a question mark
+            stream.reconfigure(errors="replace")  # a terminal without ε shows a question mark
     try:
         app(prog_name="dpfrugal")
     except DPFrugalError as error:
@@ -93,7 +81,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     except BrokenPipeError:
-        # The reader of our output has gone; without this, the interpreter would complain while flushing at exit.
+        # Nobody reads the output any more; without this, the interpreter would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
     except OSError as error:

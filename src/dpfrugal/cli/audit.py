@@ -1,15 +1,15 @@
-"""``dpfrugal audit``: tries to break the promise of an estimator, and says how far it came."""
+"""``dpfrugal audit``: tries to break the guarantee of an estimator, and shows the lower bound for ε it found."""
 
 import json
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from dpfrugal.cli import options as o
 from dpfrugal.errors import ParameterError
+from dpfrugal.parameters import positive
 
 if TYPE_CHECKING:
     from dpfrugal.audit import Audit, Case
@@ -18,76 +18,74 @@ FAILED = 1
 ROWS, WIDTH = 12, 28  # of the distributions in text
 
 
-class Audited(StrEnum):
-    """The estimators that can be audited."""
-
-    DP_FRUGAL_1U = "dp-frugal-1u"
-    KEYED = "keyed"
-    PRIVATE_QUANTILE = "private-quantile"
-
-
-class Broken(StrEnum):
-    """Estimators with one mistake each."""
-
-    FIRST_ITEM = "first-item"
-    NO_RE_ANCHORING = "no-re-anchoring"
-    QUIET_WALK = "quiet-walk"
-    SKIPPED_COINS = "skipped-coins"
-    PER_KEY_COINS = "per-key-coins"
-    QUIET_SEGMENTS = "quiet-segments"
-    COUNTED_TWICE = "counted-twice"
-    RAW_EDGES = "raw-edges"
+Audited = Literal["dp-frugal-1u", "keyed", "private-quantile"]
+Broken = Literal[
+    "first-item",
+    "no-re-anchoring",
+    "quiet-walk",
+    "skipped-coins",
+    "per-key-coins",
+    "quiet-segments",
+    "counted-twice",
+    "raw-edges",
+]
 
 
 def audit(
     algorithm: Annotated[Audited | None, typer.Option(help="The estimator to audit.")] = None,
     broken: Annotated[
-        Broken | None, typer.Option(help="Audit one with a mistake instead: it must fail. See the audit's power.")
+        Broken | None,
+        typer.Option(help="Audit an estimator with this mistake instead. It must fail; this shows what audits detect."),
     ] = None,
     epsilon: o.Epsilon = None,
     delta: o.Delta = None,
     rho: o.Rho = None,
-    seconds: Annotated[float, typer.Option(help="About how long to count, after searching and learning.")] = 20.0,
-    runs: Annotated[int | None, typer.Option(help="Or how many runs of each stream to count.")] = None,
+    seconds: Annotated[
+        float, typer.Option(help="About how long to count, after the search for neighbours and events.")
+    ] = 20.0,
+    runs: Annotated[
+        int | None, typer.Option(help="How many runs of each stream to count, instead of --seconds.")
+    ] = None,
     confidence: Annotated[
-        float, typer.Option(help="Of the bound: one minus the chance that an estimator without fault fails.")
+        float,
+        typer.Option(
+            help="Confidence of the bound; a correct estimator fails with at most one minus this probability."
+        ),
     ] = 1 - 1e-6,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the two output distributions into this file, as PNG or SVG.")
+        Path | None, typer.Option(help="Draw the two output distributions to this file: .png, .svg or .pdf.")
     ] = None,
     as_json: o.Json = False,
 ) -> None:
-    """Try to break a promise: a lower bound for ε from many runs on worst-case neighbouring streams.
+    """Try to break a guarantee: a lower bound for ε from many runs on worst-case neighbouring streams.
 
-    Searches neighbours, learns how to tell them apart, and counts that in fresh runs.
+    Searches neighbouring streams, learns which event tells their outputs apart, and counts it in fresh runs.
 
-    PASS, exit status 0: the bound is within the promise. FAIL, exit status 1: it is beyond.
+    PASS, exit status 0: the lower bound is within the guarantee. FAIL, exit status 1: it exceeds it.
 
-    A PASS proves nothing; docs/proofs.md does. With a tiny --delta little can be seen. A note says where the runs were
-    too few for anything to fail.
+    A PASS proves nothing; the proofs are in docs/proofs.md. A note says if there were too few runs for a FAIL.
 
     Example: dpfrugal audit --algorithm dp-frugal-1u --epsilon 1
     """
     from dpfrugal.audit import audit as run_audit
     from dpfrugal.audit.broken import BROKEN
     from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
-    from dpfrugal.audit.claims import symbol
-    from dpfrugal.cli.terminal import notes, stages
+    from dpfrugal.cli.notes import notes
+    from dpfrugal.cli.progress import stages
 
     if (algorithm is None) == (broken is None):
-        raise ParameterError("Name either --algorithm, or --broken for an estimator that must fail.")
-    if not seconds > 0:
-        raise ParameterError(f"--seconds must be above 0; {seconds:g} is not.")
+        raise ParameterError("Give either --algorithm, or --broken for an estimator that must fail, not both.")
+    positive("--seconds", seconds)
     if plot is not None and (not plot.parent.is_dir() or plot.suffix not in (".png", ".svg", ".pdf")):
         raise ParameterError(f"--plot must name a .png, .svg or .pdf file in a folder that exists; {plot} does not.")
     guarantee = o.guarantee_from(epsilon, delta, rho)
     kinds: dict[str | None, Callable[[], list[Case]]] = {
-        Audited.DP_FRUGAL_1U: walk_cases,
-        Audited.KEYED: keyed_cases,
-        Audited.PRIVATE_QUANTILE: segment_cases,
+        "dp-frugal-1u": walk_cases,
+        "keyed": keyed_cases,
+        "private-quantile": segment_cases,
     }
-    cases = BROKEN[broken.value]() if broken else kinds[algorithm]()
-    with stages(f"audit of {(broken or algorithm or '')!s}") as told:
+    cases = BROKEN[broken]() if broken else kinds[algorithm]()
+    with stages(f"audit of {broken or algorithm}") as told:
         found = run_audit(cases, guarantee, runs=runs, seconds=seconds, sure=confidence, told=told)
     if as_json:
         typer.echo(json.dumps(record(found), ensure_ascii=False))
@@ -101,7 +99,7 @@ def audit(
         p, q = (hits / found.runs for hits in found.hits)
         notes.print(f"The score reaches {found.event.threshold:g} in {p:.2%} of A and in {q:.2%} of B.")
         typer.echo(
-            f"{'PASS' if found.passed else 'FAIL'}\t{symbol(guarantee)} ≥ {found.bound:.4f}\tpromised {guarantee}\t"
+            f"{'PASS' if found.passed else 'FAIL'}\t{guarantee.symbol} ≥ {found.bound:.4f}\tpromised {guarantee}\t"
             f"confidence 1-{1 - confidence:.2g}"
         )
     if doubt := emptiness(found):
@@ -116,18 +114,17 @@ def audit(
 
 
 def emptiness(found: "Audit") -> str:
-    """Why a PASS says nothing, where that is so."""
+    """Why a PASS says nothing, if that is so."""
     from dpfrugal.audit import MOST_RUNS, highest_bound
-    from dpfrugal.audit.claims import promised, symbol
 
-    wanted, runs = promised(found.guarantee), found.runs
+    wanted, runs = found.guarantee.size, found.runs
     if found.highest <= wanted:
         while runs < MOST_RUNS and highest_bound(runs, found.confidence, found.guarantee) <= wanted:
             runs = min(2 * runs, MOST_RUNS)
         enough = highest_bound(runs, found.confidence, found.guarantee) > wanted
         advice = f"take {runs:,} runs or more, or" if enough else f"{runs:,} would not be enough;"
         return (
-            f"nothing could have failed: {found.runs:,} runs show at most {symbol(found.guarantee)} ≥ "
+            f"nothing could have failed: {found.runs:,} runs show at most {found.guarantee.symbol} ≥ "
             f"{found.highest:.2f}; {advice} audit a smaller one."
         )
     if not found.bound:
@@ -136,20 +133,18 @@ def emptiness(found: "Audit") -> str:
 
 
 def shown_stream(periods: tuple[tuple[object, ...], ...]) -> str:
-    """The items, and a bar where they are released."""
+    """The items, with a bar at each release."""
     return " ".join(" ".join([*(str(item).replace(" ", "") for item in items), "|"]) for items in periods)
 
 
 def record(found: "Audit") -> dict[str, object]:
-    """For JSON."""
-    from dpfrugal.audit.claims import promised, symbol
-
+    """What was found, for JSON."""
     return {
         "passed": found.passed,
-        "parameter": {"ε": "epsilon", "ρ": "rho"}[symbol(found.guarantee)],
+        "parameter": {"ε": "epsilon", "ρ": "rho"}[found.guarantee.symbol],
         "bound": found.bound,
         "highest_bound": found.highest,
-        "promised": promised(found.guarantee),
+        "promised": found.guarantee.size,
         "delta": getattr(found.guarantee, "delta", None),
         "confidence": found.confidence,
         "runs": found.runs,
@@ -162,7 +157,7 @@ def record(found: "Audit") -> dict[str, object]:
 
 
 def bins(found: "Audit", most: int) -> tuple[list[float], list[list[int]]]:
-    """Edges that hold all but the farthest hundredth of both samples, and how many of each fall between them."""
+    """Edges of bins for all but the outermost hundredth of both samples, and the counts of each sample."""
     import numpy as np
 
     both = np.concatenate(found.scores)
@@ -174,7 +169,7 @@ def bins(found: "Audit", most: int) -> tuple[list[float], list[list[int]]]:
 
 
 def text_histogram(found: "Audit") -> list[str]:
-    """The two distributions as bars of text, A to the left, B to the right; * marks the event."""
+    """The two distributions as bars of text, A on the left, B on the right; * marks the event."""
     edges, (one, other) = bins(found, ROWS)
     largest = max(*one, *other, 1)
     lines = []
@@ -192,8 +187,6 @@ def draw(found: "Audit", picture: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    from dpfrugal.audit.claims import symbol
-
     edges, counts = bins(found, 40)
     figure, axes = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
     for k, name in enumerate(("stream A", "its neighbour B")):
@@ -203,6 +196,6 @@ def draw(found: "Audit", picture: Path) -> None:
     axes.set_ylabel(f"share of {found.runs:,} runs")
     axes.legend(framealpha=1)
     verdict = "PASS" if found.passed else "FAIL"
-    axes.set_title(f"{verdict}: {symbol(found.guarantee)} ≥ {found.bound:.3f}, promised {found.guarantee}")
+    axes.set_title(f"{verdict}: {found.guarantee.symbol} ≥ {found.bound:.3f}, promised {found.guarantee}")
     figure.savefig(picture, dpi=130)
     plt.close(figure)

@@ -1,4 +1,4 @@
-"""``dpfrugal demo``: the main job on a generated stream, with a picture of the private estimates converging."""
+"""``dpfrugal demo``: private quantiles of a generated stream, with a picture of how they converge."""
 
 import itertools
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpfrugal.errors import ParameterError
+from dpfrugal.parameters import integer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from dpfrugal.estimators.releases import SegmentRelease, WalkRelease
 
 QUANTILES = (0.5, 0.9, 0.99)
-DECIMALS = 3  # of the walk's grid; a coarser one would arrive earlier and jitter more
+DECIMALS = 3  # of the walk's grid; a coarser one converges sooner, with a larger standard deviation
 RELEASES = 100
 MOST_ITEMS = 200_000_000
 
@@ -27,20 +28,20 @@ def demo(
     output: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo"),
     seed: Annotated[int, typer.Option(help="Seed of the generated latencies; noise cannot be seeded.", min=0)] = 1,
 ) -> None:
-    """Private p50, p90 and p99 of ten million request latencies, beside the exact ones, with a picture.
+    """Private p50, p90 and p99 of ten million generated latencies beside the exact ones, with a picture.
 
-    Both estimators see the same stream: PrivateQuantile, and the paper's DP-Frugal-1U walking from 0.
+    Both estimators see the same stream: PrivateQuantile, and the paper's DP-Frugal-1U, started at 0.
     """
     import numpy as np
     from rich.console import Console
 
-    from dpfrugal.cli.terminal import notes, progress
+    from dpfrugal.cli.notes import notes
+    from dpfrugal.cli.progress import progress
     from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
     from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
     from dpfrugal.privacy.guarantees import PureDP
 
-    if not RELEASES <= items <= MOST_ITEMS:
-        raise ParameterError(f"--items must be between {RELEASES} and {MOST_ITEMS:,}; {items} is not.")
+    integer("--items", items, RELEASES, MOST_ITEMS, shown_high=f"{MOST_ITEMS:,}")
     segments = PrivateQuantile(QUANTILES, PureDP(epsilon=epsilon))
     walk = DPFrugal1U(QUANTILES, PureDP(epsilon=epsilon), decimals=DECIMALS)
     try:
@@ -77,7 +78,7 @@ def table(exact: list[float], counted: "SegmentRelease", walked: "WalkRelease", 
 
     shown = Table(
         title=f"{items:,} latencies (ms); {RELEASES} releases each, all under {counted.guarantee}",
-        caption="α: what the noise of the last release may have added (95%); the walk's jitter is larger",
+        caption="α: 95% bound on the noise of the last release; the walk's own standard deviation is larger",
     )
     for title in ("", "exact", "estimator", "private", "error", "95% interval or α"):
         shown.add_column(title, justify="left" if title == "estimator" else "right")
@@ -93,7 +94,7 @@ def table(exact: list[float], counted: "SegmentRelease", walked: "WalkRelease", 
 
 
 def generated_latencies(ends: list[int], seed: int) -> "Iterator[tuple[int, NDArray[np.float64]]]":
-    """Milliseconds, with a median of 40 and a long right tail, in batches that end at the given times."""
+    """Milliseconds with a median of 40 and a long right tail, in batches that end after the given numbers of items."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -102,7 +103,7 @@ def generated_latencies(ends: list[int], seed: int) -> "Iterator[tuple[int, NDAr
 
 
 def release_times(items: int) -> "NDArray[np.int64]":
-    """Public times, denser at the start, where the estimators are still on their way."""
+    """Public times, denser at the start, where the estimators have not converged."""
     import numpy as np
 
     return np.unique(np.geomspace(min(1_000, items), items, RELEASES).round().astype(np.int64))

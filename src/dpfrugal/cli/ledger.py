@@ -1,4 +1,4 @@
-"""``dpfrugal ledger``: what was promised for each dataset, what was spent, when and by what."""
+"""``dpfrugal ledger``: the total of each dataset, and what was spent of it, when and by what."""
 
 import json
 from dataclasses import asdict
@@ -9,16 +9,15 @@ import typer
 
 from dpfrugal.cli import options as o
 from dpfrugal.errors import ParameterError
-from dpfrugal.privacy.guarantees import of_guarantee
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger_rows import Dataset, Spend
 
 app = typer.Typer(
-    help="A budget that outlives processes: per dataset a total, and what has been spent of it.", no_args_is_help=True
+    help="Privacy budgets in a file: the total of each dataset, and what was spent of it.", no_args_is_help=True
 )
-File = Annotated[Path, typer.Argument(help="The ledger, a SQLite file.")]
-Name = Annotated[str | None, typer.Argument(help="Only this dataset.")]
+File = Annotated[Path, typer.Argument(help="The ledger: a SQLite file.")]
+Name = Annotated[str | None, typer.Argument(help="Show only this dataset.")]
 BAR = 10
 
 
@@ -26,10 +25,10 @@ BAR = 10
 def show(
     file: File,
     dataset: Name = None,
-    delta: Annotated[float, typer.Option(help="State what is spent as (ε, δ) at this δ.")] = 1e-6,
+    delta: Annotated[float, typer.Option(help="Convert what was spent to (ε, δ)-DP at this δ.")] = 1e-6,
     as_json: o.Json = False,
 ) -> None:
-    """Totals, what is spent and what is left, with a bar; and all that is spent as (ε, δ) at --delta.
+    """Show what was spent and what is left of each total; also what was spent as (ε, δ)-DP at --delta.
 
     Example: dpfrugal ledger show budget.db
     """
@@ -44,7 +43,7 @@ def show(
     for title in ("dataset", "total", "", "spent", "left", f"ε at δ={delta:g}"):
         table.add_column(title, overflow="fold", no_wrap=not title)
     for one in found:
-        stated, unit = _stated(one, delta), "ρ" if hasattr(one.total, "rho") else "ε"
+        stated, unit = _stated(one, delta), one.total.symbol
         as_epsilon = "more δ" if stated is None else f"{stated.epsilon:.4g}"
         spent = f"{unit}={one.used:.4g}"
         table.add_row(one.name, one.promise, _bar(one.share), spent, str(one.left or "nothing"), as_epsilon)
@@ -53,7 +52,7 @@ def show(
 
 @app.command()
 def history(file: File, dataset: Name = None, as_json: o.Json = False) -> None:
-    """Every spend: when, on which dataset, by what, and how often noise was taken on its account.
+    """List every spend: when, on which dataset, by what, and how often noise was drawn under it.
 
     Example: dpfrugal ledger history budget.db clicks-2026-11
     """
@@ -84,30 +83,30 @@ def add(
     rho: o.Rho = None,
     max_items_per_person: o.MaxItems = 1,
     adaptive: Annotated[
-        bool, typer.Option("--adaptive", help="Guarantees may be chosen by looking at earlier releases.")
+        bool, typer.Option("--adaptive", help="Allow guarantees to be chosen after looking at earlier releases.")
     ] = False,
-    change: Annotated[bool, typer.Option("--change", help="Change the total of a dataset that is there.")] = False,
+    change: Annotated[bool, typer.Option("--change", help="Change the total of an existing dataset.")] = False,
     spent_by: Annotated[
-        str | None, typer.Option("--spent-by", help="Record a spend made elsewhere, and say by what.")
+        str | None, typer.Option("--spent-by", help="Record a spend that was made outside dpfrugal, by this name.")
     ] = None,
     as_json: o.Json = False,
 ) -> None:
-    """Add a dataset with its total; or, with --spent-by, a spend that was made elsewhere.
+    """Add a dataset with its total or, with --spent-by, a spend that was made outside dpfrugal.
 
     Example: dpfrugal ledger add budget.db clicks-2026-11 --epsilon 3
     """
     from dpfrugal.budget.ledger import Ledger
-    from dpfrugal.cli.terminal import notes
+    from dpfrugal.cli.notes import notes
 
     guarantee = o.guarantee_from(epsilon, delta, rho)
     if spent_by is not None:
         if change or adaptive:
-            raise ParameterError("--spent-by records a spend; --change and --adaptive are about a total.")
+            raise ParameterError("--spent-by records a spend; --change and --adaptive are for totals.")
         ledger = Ledger(file)
         ledger.spend(dataset, guarantee, by=spent_by, max_items_per_person=max_items_per_person)
     elif change:
         if adaptive or max_items_per_person != 1:
-            raise ParameterError("--change changes a total, and nothing else of a promise can be changed.")
+            raise ParameterError("--change changes a total only; leave out --adaptive and --max-items-per-person.")
         ledger = Ledger(file)
         ledger.change_total(dataset, guarantee)
     else:
@@ -143,11 +142,10 @@ def _stated(dataset: "Dataset", delta: float) -> Any:
 
 
 def _standing(dataset: "Dataset", delta: float) -> dict[str, Any]:
-
     stated = _stated(dataset, delta)
     return {
         "dataset": dataset.name,
-        "total": of_guarantee(dataset.total),
+        "total": dataset.total.to_record(),
         "max_items_per_person": dataset.max_items_per_person,
         "adaptive": dataset.adaptive,
         "opened": dataset.opened.isoformat(),
@@ -155,16 +153,15 @@ def _standing(dataset: "Dataset", delta: float) -> dict[str, Any]:
         "share": dataset.share,
         "used": dataset.used,
         "spent": None if stated is None else {"epsilon": stated.epsilon, "delta": delta, "rule": stated.rule},
-        "left": None if dataset.left is None else of_guarantee(dataset.left),
+        "left": None if dataset.left is None else dataset.left.to_record(),
     }
 
 
 def _entry(spend: "Spend") -> dict[str, Any]:
-
     return {
         "when": spend.when.isoformat(),
         "dataset": spend.dataset,
-        "guarantee": of_guarantee(spend.guarantee),
+        "guarantee": spend.guarantee.to_record(),
         "rho": spend.rho,
         "exposure": None if spend.exposure is None else asdict(spend.exposure),
         "by": spend.by,

@@ -1,44 +1,28 @@
-"""Options that several commands share, and what they add up to."""
+"""Every option that two commands or more share, each declared once.
 
+``EstimatorOptions`` and ``KeyOptions`` hold what ``quantile`` and ``watch`` have in common: a field is an option of
+both commands. To add, rename or describe one, change its field here.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from dpfrugal.errors import ParameterError
+from dpfrugal.parameters import NanPolicy
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
     from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
 
-
-class Algorithm(StrEnum):
-    """The estimators that the command line offers."""
-
-    PRIVATE_QUANTILE = "private-quantile"
-    DP_FRUGAL_1U = "dp-frugal-1u"
-
-
-class NanPolicyChoice(StrEnum):
-    """What to do with NaN and null items."""
-
-    RAISE = "raise"
-    OMIT = "omit"
-
-
-class Calibration(StrEnum):
-    """How Gaussian noise is calibrated for (ε, δ)."""
-
-    ANALYTIC = "analytic"
-    CLASSIC = "classic"
-
-
-class NullKeysChoice(StrEnum):
-    """What to do with rows that have no key."""
-
-    RAISE = "raise"
-    DROP = "drop"
+Algorithm = Literal["private-quantile", "dp-frugal-1u"]
+Calibration = Literal["analytic", "classic"]
 
 
 class Output(StrEnum):
@@ -52,101 +36,162 @@ class Output(StrEnum):
 
 PRIVACY, ESTIMATOR, KEYS, BUDGET = "Guarantee", "Estimator", "A quantile per key", "Budget"
 
-Quantiles = Annotated[
-    list[float],
-    typer.Option("-q", "--quantile", help="A quantile strictly between 0 and 1; repeat it for several."),
-]
 Epsilon = Annotated[
     float | None, typer.Option(help="ε of pure DP, or of (ε, δ)-DP with --delta.", rich_help_panel=PRIVACY)
 ]
 Delta = Annotated[float | None, typer.Option(help="δ of (ε, δ)-DP.", rich_help_panel=PRIVACY)]
-Rho = Annotated[float | None, typer.Option(help="ρ of zero-concentrated DP.", rich_help_panel=PRIVACY)]
-CalibrationOption = Annotated[
-    Calibration | None,
-    typer.Option(help="For (ε, δ)-DP: the tight noise (default), or the paper's.", rich_help_panel=PRIVACY),
-]
+Rho = Annotated[float | None, typer.Option(help="ρ of zero-concentrated DP (zCDP).", rich_help_panel=PRIVACY)]
 MaxItems = Annotated[
     int,
-    typer.Option(
-        "--max-items-per-person", help="Protect a person with up to this many items.", rich_help_panel=PRIVACY
-    ),
+    typer.Option(help="Protect a person with up to this many items; 1 protects single items.", rich_help_panel=PRIVACY),
 ]
 Decimals = Annotated[
     int | None,
-    typer.Option(help="Decimal places to print; for dp-frugal-1u those of its grid.", rich_help_panel=ESTIMATOR),
-]
-Start = Annotated[
-    float,
-    typer.Option(help="Where to start: a public guess, never a look at the data.", rich_help_panel=ESTIMATOR),
-]
-AlgorithmOption = Annotated[
-    Algorithm | None,
     typer.Option(
-        help="The estimator: ours (default), or the paper's walk, as always with --by.", rich_help_panel=ESTIMATOR
+        help="Decimal places to print; dp-frugal-1u also moves in steps of that size.", rich_help_panel=ESTIMATOR
     ),
 ]
-NanPolicyOption = Annotated[
-    NanPolicyChoice,
-    typer.Option("--nan-policy", help="Refuse NaN and null items, or count them unmoved.", rich_help_panel=ESTIMATOR),
-]
-LedgerOption = Annotated[
-    Path | None,
-    typer.Option("--ledger", help="Spend the guarantee in this ledger (see dpfrugal ledger).", rich_help_panel=BUDGET),
-]
-DatasetOption = Annotated[
-    str | None, typer.Option("--dataset", help="The dataset that is spent on.", rich_help_panel=BUDGET)
-]
-Keys = Annotated[
-    Path | None,
-    typer.Option(
-        "--keys", help="The keys: a text file, one per line, or a Parquet or Arrow column.", rich_help_panel=KEYS
-    ),
-]
-DiscoverKeys = Annotated[
-    bool,
-    typer.Option(
-        "--discover-keys",
-        help="Show the keys with many rows. --epsilon and --delta cover all: half of ε, and δ, is for this.",
-        rich_help_panel=KEYS,
-    ),
-]
-MaxKeys = Annotated[
-    int | None,
-    typer.Option(
-        "--max-keys-per-person",
-        help="Protect a person with --max-items-per-person in each of so many keys.",
-        rich_help_panel=KEYS,
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of columns.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of columns of text.")]
 
 
-def guarantees_by_key(
-    epsilon: float | None,
-    delta: float | None,
-    rho: float | None,
-    calibration: Calibration | None,
-    keys: Path | None,
-    discover_keys: bool,
-    algorithm: Algorithm | None,
-) -> "tuple[Guarantee, ApproxDP | None]":
-    """What covers the values, and what covers which keys are shown; together they are what was asked for."""
-    from dpfrugal.privacy.guarantees import ApproxDP, PureDP
+@dataclass(frozen=True)
+class EstimatorOptions:
+    """The quantiles, the guarantee, the estimator and the budget."""
 
-    if algorithm is Algorithm.PRIVATE_QUANTILE:
-        raise ParameterError("--by takes the paper's walk for each key; leave out --algorithm private-quantile.")
-    if (keys is None) != discover_keys:
-        raise ParameterError(
-            "--by needs either --keys FILE or --discover-keys with --delta: which keys there are is data too."
-        )
-    if not discover_keys:
-        return guarantee_from(epsilon, delta, rho, calibration), None
-    if rho is not None or epsilon is None or delta is None:
-        raise ParameterError("--discover-keys needs --epsilon and --delta, and takes no --rho.")
-    if calibration is not None:
-        raise ParameterError("--calibration is for Gaussian noise; with --discover-keys all noise is Laplace's.")
-    half = ApproxDP(epsilon=epsilon, delta=delta).epsilon / 2
-    return PureDP(epsilon=half), ApproxDP(epsilon=half, delta=delta)
+    quantiles: Annotated[
+        list[float],
+        typer.Option("-q", "--quantile", help="A quantile, strictly between 0 and 1; repeat the option for several."),
+    ]
+    epsilon: Epsilon = None
+    delta: Delta = None
+    rho: Rho = None
+    calibration: Annotated[
+        Calibration | None,
+        typer.Option(
+            help="Gaussian noise for (ε, δ)-DP: the least that suffices (analytic, the default) or the paper's.",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None
+    max_items_per_person: MaxItems = 1
+    algorithm: Annotated[
+        Algorithm | None,
+        typer.Option(
+            help="The estimator; default: private-quantile, or dp-frugal-1u with --by.", rich_help_panel=ESTIMATOR
+        ),
+    ] = None
+    decimals: Decimals = None
+    start: Annotated[
+        float,
+        typer.Option(
+            help="A guess of the quantile, to start from. It is public: never take it from the data.",
+            rich_help_panel=ESTIMATOR,
+        ),
+    ] = 0.0
+    nan_policy: Annotated[
+        NanPolicy,
+        typer.Option(
+            help="NaN and null items: refuse the data, or count them without using their value.",
+            rich_help_panel=ESTIMATOR,
+        ),
+    ] = "raise"
+    ledger_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--ledger", help="Record the guarantee in this ledger (see dpfrugal ledger).", rich_help_panel=BUDGET
+        ),
+    ] = None
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="The dataset of the ledger whose budget is spent.", rich_help_panel=BUDGET),
+    ] = None
+
+    def guarantee(self) -> "Guarantee":
+        """The one guarantee that was asked for."""
+        return guarantee_from(self.epsilon, self.delta, self.rho, self.calibration)
+
+    def ledger(self) -> "Ledger | None":
+        """--ledger and --dataset: both or none."""
+        from dpfrugal.budget.ledger import Ledger
+
+        if (self.ledger_file is None) != (self.dataset is None):
+            raise ParameterError("--ledger and --dataset belong together: the file, and the name of a dataset in it.")
+        return None if self.ledger_file is None else Ledger(self.ledger_file)
+
+
+@dataclass(frozen=True)
+class KeyOptions:
+    """Which keys get a quantile each, beside ``--by``."""
+
+    keys: Annotated[
+        Path | None,
+        typer.Option(help="The keys: a text file with one per line, or a Parquet or Arrow file.", rich_help_panel=KEYS),
+    ] = None
+    discover_keys: Annotated[
+        bool,
+        typer.Option(
+            "--discover-keys",
+            help="Find the keys that have many rows. This takes δ and half of ε; the values get the other half.",
+            rich_help_panel=KEYS,
+        ),
+    ] = False
+    max_keys_per_person: Annotated[
+        int | None,
+        typer.Option(
+            help="Protect a person with up to --max-items-per-person items in each of this many keys.",
+            rich_help_panel=KEYS,
+        ),
+    ] = None
+
+    def guarantees(self, options: EstimatorOptions) -> "tuple[Guarantee, ApproxDP | None]":
+        """What covers the values, and what covers which keys are shown; together they are what was asked for."""
+        from dpfrugal.privacy.guarantees import ApproxDP, PureDP
+
+        if options.algorithm == "private-quantile":
+            raise ParameterError("--by takes dp-frugal-1u for each key; leave out --algorithm private-quantile.")
+        if (self.keys is None) != self.discover_keys:
+            raise ParameterError(
+                "--by needs either --keys FILE or --discover-keys with --delta: which keys there are is data too."
+            )
+        if not self.discover_keys:
+            return options.guarantee(), None
+        if options.rho is not None or options.epsilon is None or options.delta is None:
+            raise ParameterError("--discover-keys needs --epsilon and --delta, and takes no --rho.")
+        if options.calibration is not None:
+            raise ParameterError("--calibration is for Gaussian noise; --discover-keys uses Laplace noise only.")
+        half = ApproxDP(epsilon=options.epsilon, delta=options.delta).epsilon / 2
+        return PureDP(epsilon=half), ApproxDP(epsilon=half, delta=options.delta)
+
+    def parameters(self, options: EstimatorOptions) -> dict[str, Any]:
+        """What ``KeyedDPFrugal1U`` takes besides the quantiles, the guarantees, the keys and the ledger."""
+        return {
+            "decimals": options.decimals or 0,
+            "start": options.start,
+            "max_items_per_person": options.max_items_per_person,
+            "max_keys_per_person": self.max_keys_per_person,
+            "nan_policy": options.nan_policy,
+        }
+
+
+def with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the fields of its dataclass parameters in their place: typer makes an option of each."""
+    own = inspect.signature(command).parameters
+    shared: dict[str, Any] = {name: given.annotation for name, given in own.items() if is_dataclass(given.annotation)}
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        for name, kind in shared.items():
+            options[name] = kind(**{field.name: options.pop(field.name) for field in fields(kind)})
+        command(**options)
+
+    expanded: list[inspect.Parameter] = []
+    for name, parameter in own.items():
+        expanded += inspect.signature(shared[name]).parameters.values() if name in shared else [parameter]
+    # These two attributes are where typer looks for the options of a command.
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in expanded]
+    )
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in expanded}
+    return run
 
 
 def guarantee_from(
@@ -167,13 +212,4 @@ def guarantee_from(
         raise ParameterError("A guarantee is needed: --epsilon, or --epsilon with --delta, or --rho.")
     if delta is None:
         return PureDP(epsilon=epsilon)
-    return ApproxDP(epsilon=epsilon, delta=delta, calibration=(calibration or Calibration.ANALYTIC).value)
-
-
-def ledger_from(file: Path | None, dataset: str | None) -> "Ledger | None":
-    """--ledger and --dataset: both or none."""
-    from dpfrugal.budget.ledger import Ledger
-
-    if (file is None) != (dataset is None):
-        raise ParameterError("--ledger and --dataset belong together: the file, and the name of what is spent on.")
-    return None if file is None else Ledger(file)
+    return ApproxDP(epsilon=epsilon, delta=delta, calibration=calibration or "analytic")

@@ -1,4 +1,4 @@
-"""``dpfrugal paper``: every table and figure of the paper again, with a report."""
+"""``dpfrugal paper``: reproduces every table and figure of the paper, with a report."""
 
 import os
 import time
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpfrugal.errors import ParameterError
+from dpfrugal.parameters import integer
 
 if TYPE_CHECKING:
     from dpfrugal.paper.runner import Run, Watcher
@@ -19,32 +20,41 @@ MOST_JOBS = 256
 
 
 def paper(
-    quick: Annotated[bool, typer.Option("--quick", help="A hundredth of the paper's lengths: under a minute.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Streams of a hundredth of the paper's lengths; takes under a minute.")
+    ] = False,
     figure: Annotated[
         list[str] | None,
-        typer.Option(help="Only this figure, as 1a, 4, accuracy or start; 1 for 1a to 1d. Repeat it for several."),
+        typer.Option(
+            help="Only this figure: 1a, 4, accuracy, start …; 1 means 1a to 1d. Repeat the option for several."
+        ),
     ] = None,
     items: Annotated[
         int | None,
-        typer.Option(help="The default stream length; the longest is ten times it.", show_default="10000000"),
+        typer.Option(
+            help="The default stream length; the longest stream is ten times as long.", show_default="10000000"
+        ),
     ] = None,
     repetitions: Annotated[int, typer.Option(help="How often each experiment is repeated.")] = 10,
-    jobs: Annotated[int | None, typer.Option(help="Streams at a time.", show_default="one per core")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="How many streams run at the same time.", show_default="one per core")
+    ] = None,
     output: Annotated[Path, typer.Option(help="Folder for the report and the results.")] = Path("paper"),
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is already there.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Discard earlier results of these figures and run them again.")
+    ] = False,
 ) -> None:
-    """Every table and figure of the paper, at its scale, with a report: report.html, and README.md with pictures.
+    """Reproduce every table and figure of the paper, and write a report (report.html, and README.md with pictures).
 
-    Results are kept row by row in OUTPUT/results. Ctrl-C at any time: the same command goes on from there. What is
-    complete is not run again without --fresh.
+    Results are kept row by row in OUTPUT/results. After Ctrl-C the same command continues from there.
 
-    Items and coins are seeded, the noise is not: another run agrees in everything but the noise.
+    Items and coins are seeded, noise is not: two runs differ in the noise only.
 
     Example: dpfrugal paper --quick --figure 1a --figure 4
     """
     if find_spec("matplotlib") is None:
         raise ParameterError("The report needs matplotlib: pip install 'dpfrugal[paper]'.")
-    from dpfrugal.cli.terminal import notes
+    from dpfrugal.cli.notes import notes
     from dpfrugal.paper import results
     from dpfrugal.paper.report import HTML, MARKDOWN, write_report
     from dpfrugal.paper.resources import check_resources
@@ -57,17 +67,16 @@ def paper(
     figures = chosen_figures(figure or [])
     scale = Scale((QUICK_ITEMS if quick else PAPER_ITEMS) if items is None else items, repetitions)
     workers = (os.cpu_count() or 1) if jobs is None else jobs
-    if not 1 <= workers <= MOST_JOBS:
-        raise ParameterError(f"--jobs must be between 1 and {MOST_JOBS}; {jobs} is not.")
+    integer("--jobs", workers, 1, MOST_JOBS)
     folder = results.open_folder(output)
     check_resources(output, workers, rows_in(figures, scale), scale.items)
     discarded = [file for name in figures for file in files_of(name)] + ([] if figure else ["runs.csv"])
     results.claim_folder(folder, identity(scale), fresh=fresh, files=discarded)
     run = Run(folder, figures, scale, workers)
     if not run.rows_missing:
-        notes.print(f"All {run.rows:,} rows are there; --fresh runs them again.")
+        notes.print(f"All {run.rows:,} rows exist; --fresh runs them again.")
     elif run.rows_missing < run.rows:
-        notes.print(f"{run.rows - run.rows_missing:,} of {run.rows:,} rows are there; the rest follows.")
+        notes.print(f"{run.rows - run.rows_missing:,} of {run.rows:,} rows exist; the others follow.")
     begun = time.perf_counter()
     try:
         with watched(run) as watcher:
@@ -75,7 +84,7 @@ def paper(
         shown = write_report(output, folder, scale)
     except KeyboardInterrupt:
         kept = run.rows - run.rows_missing
-        notes.print(f"Stopped; {kept:,} of {run.rows:,} rows are in {folder}. The same command goes on from there.")
+        notes.print(f"Stopped; {kept:,} of {run.rows:,} rows are in {folder}. The same command continues from there.")
         raise
     show_split(folder)
     seconds = time.perf_counter() - begun
@@ -84,7 +93,7 @@ def paper(
 
 @contextmanager
 def watched(run: "Run") -> "Iterator[Watcher]":
-    """Two bars with the time left, for the whole and for the current figure; a line per complete figure."""
+    """Two bars with the time left, for all figures and for the current one; a line per complete figure."""
     from rich.progress import (
         BarColumn,
         Progress,
@@ -94,7 +103,7 @@ def watched(run: "Run") -> "Iterator[Watcher]":
         TimeRemainingColumn,
     )
 
-    from dpfrugal.cli.terminal import notes
+    from dpfrugal.cli.notes import notes
     from dpfrugal.paper.runner import Watcher
 
     columns = (
@@ -106,7 +115,7 @@ def watched(run: "Run") -> "Iterator[Watcher]":
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
-        whole = bar.add_task("the whole", total=run.work or None)
+        whole = bar.add_task("all figures", total=run.work or None)
         current = bar.add_task("figure", total=None, visible=False)
 
         def begin(figure: str, work: int) -> None:
@@ -125,9 +134,9 @@ def watched(run: "Run") -> "Iterator[Watcher]":
 
 
 def show_split(folder: Path) -> None:
-    """Where the processor time of all these results went."""
-    from dpfrugal.cli.terminal import notes
-    from dpfrugal.paper.preface import PART_NAMES, split
+    """Say what the processor time of all results was spent on."""
+    from dpfrugal.cli.notes import notes
+    from dpfrugal.paper.report_preface import PART_NAMES, split
     from dpfrugal.paper.resources import peak_memory_mib
 
     items, seconds = split(folder)

@@ -1,38 +1,40 @@
-"""``dpfrugal plan``: what noise each guarantee costs, before anyone touches data."""
+"""``dpfrugal plan``: how much noise each guarantee takes, before anyone touches data."""
 
 import json
 from typing import Annotated
 
 import typer
 
+from dpfrugal import parameters
 from dpfrugal.cli import options as o
 
 
 def plan(
-    epsilon: Annotated[float, typer.Option(help="ε to plan for.")],
-    delta: Annotated[float, typer.Option(help="δ for the guarantees that have one.")] = 1e-6,
-    rho: Annotated[float | None, typer.Option(help="ρ of zCDP; by default the one that implies ε at δ.")] = None,
-    beta: Annotated[float, typer.Option(help="α is exceeded by |noise| with at most this probability.")] = 0.05,
+    epsilon: Annotated[float, typer.Option(help="The ε to plan for.")],
+    delta: Annotated[float, typer.Option(help="The δ of the guarantees that have one.")] = 1e-6,
+    rho: Annotated[float | None, typer.Option(help="The ρ of zCDP; default: the one that implies (ε, δ)-DP.")] = None,
+    beta: Annotated[float, typer.Option(help="α is the size that noise exceeds with at most this probability.")] = 0.05,
     quantiles: Annotated[int, typer.Option(help="How many quantiles share the guarantee.", min=1)] = 1,
     max_items_per_person: o.MaxItems = 1,
     decimals: o.Decimals = None,
     as_json: o.Json = False,
 ) -> None:
-    """Noise and α of every guarantee for DP-Frugal-1U, as a table; no data is read.
+    """Show how much noise DP-Frugal-1U adds under each kind of guarantee. Reads no data.
 
     Example: dpfrugal plan --epsilon 1 --beta 0.05 --decimals 3
     """
     from rich.console import Console
     from rich.table import Table
 
+    from dpfrugal.cli.notes import counted
     from dpfrugal.errors import ParameterError
     from dpfrugal.estimators.grid import Grid
     from dpfrugal.estimators.walk.dp_frugal import sensitivity_of
-    from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, rho_for
+    from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+    from dpfrugal.privacy.zcdp_conversions import rho_for
 
-    if max_items_per_person < 1:
-        raise ParameterError(f"--max-items-per-person must be at least 1; {max_items_per_person} is not.")
-    grid, sensitivity = Grid(decimals or 0), sensitivity_of(quantiles, max_items_per_person)
+    items_per_person = parameters.max_items_per_person(max_items_per_person)
+    grid, sensitivity = Grid(decimals or 0), sensitivity_of(quantiles, items_per_person)
     approx = ApproxDP(epsilon=epsilon, delta=delta)
     zcdp = ZCDP(rho=rho_for(approx.epsilon, approx.delta) if rho is None else rho)
     rows: list[dict[str, str | float | None]] = []
@@ -63,11 +65,11 @@ def plan(
             json.dumps({"beta": beta, "delta": delta, "decimals": grid.decimals, "rows": rows}, ensure_ascii=False)
         )
         return
-    many = f"{quantiles} quantiles together, " if quantiles > 1 else ""
+    protected = f"{counted(quantiles, 'quantile')}, {counted(items_per_person, 'item')} per person"
     table = Table(
-        title=f"DP-Frugal-1U: {many}a change of {max_items_per_person} item(s), steps of {grid.step:g}, β = {beta:g}",
-        caption="α: |noise| reaches it with probability β, by the formula for continuous noise; exact α: the whole "
-        "steps that discrete noise reaches with probability at most β. Neither says how far the walk has come.",
+        title=f"DP-Frugal-1U: {protected}, steps of {grid.step:g}, β = {beta:g}",
+        caption="α: |noise| reaches it with probability β, by the formula for continuous noise. Exact α: the whole "
+        "steps that discrete noise reaches with probability at most β. The walk's own error comes on top.",
     )
     for title in ("guarantee", "parameters"):
         table.add_column(title, no_wrap=True)

@@ -1,4 +1,4 @@
-"""``dpfrugal watch``: a private quantile of a stream that does not end, period after period, under one guarantee."""
+"""``dpfrugal watch``: private quantiles of an endless stream, one release per period, all under one guarantee."""
 
 import json
 import sys
@@ -13,186 +13,169 @@ from dpfrugal.errors import CheckpointError, ParameterError, ReplayError, TableE
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
-    from dpfrugal.cli.arrivals import Period
-    from dpfrugal.cli.restart import Restart
+    from dpfrugal.cli.stdin_periods import Period
+    from dpfrugal.cli.watch_checkpoint import WatchCheckpoint
     from dpfrugal.estimators.releases import Release
     from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
     from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
     from dpfrugal.inputs.lines import LineParser
 
 
+@o.with_shared_options
 def watch(
-    quantiles: o.Quantiles,
+    options: o.EstimatorOptions,
     every: Annotated[
-        str, typer.Option(help="A release per so many items (100000) or so much time (500ms, 10s, 5m, 1h, 1d).")
+        str,
+        typer.Option(help="Release after this many items (100000) or this much time (500ms, 10s, 5m, 1h or 1d)."),
     ],
-    epsilon: o.Epsilon = None,
-    delta: o.Delta = None,
-    rho: o.Rho = None,
-    calibration: o.CalibrationOption = None,
-    max_items_per_person: o.MaxItems = 1,
-    algorithm: o.AlgorithmOption = None,
     half_life: Annotated[
         float | None,
-        typer.Option(help="Follow a moving quantile: forget half after so many items.", rich_help_panel=o.ESTIMATOR),
+        typer.Option(
+            help="Follow a quantile that drifts: after this many items, an item's weight has halved.",
+            rich_help_panel=o.ESTIMATOR,
+        ),
     ] = None,
-    decimals: o.Decimals = None,
-    start: o.Start = 0.0,
-    nan_policy: o.NanPolicyOption = o.NanPolicyChoice.RAISE,
-    ledger_file: o.LedgerOption = None,
-    dataset: o.DatasetOption = None,
-    checkpoint: Annotated[
+    checkpoint_file: Annotated[
         Path | None,
-        typer.Option(help="Raw private state: go on from it, and keep it up to date.", rich_help_panel=o.BUDGET),
+        typer.Option(
+            "--checkpoint",
+            help="Save the state here and continue from it after a restart. It is raw private data.",
+            rich_help_panel=o.BUDGET,
+        ),
     ] = None,
     accept_replay_risk: Annotated[
         bool,
         typer.Option(
             "--accept-replay-risk",
-            help="Use --checkpoint without --ledger: nothing then notices a copy.",
+            help="Allow --checkpoint without --ledger: a copied checkpoint could then release its items twice.",
             rich_help_panel=o.BUDGET,
         ),
     ] = False,
     as_json: o.Json = False,
     by: Annotated[
         bool,
-        typer.Option("--by", help="Lines are a key and a number: a quantile for each key.", rich_help_panel=o.KEYS),
+        typer.Option("--by", help="Each line is a key and a number: a quantile for each key.", rich_help_panel=o.KEYS),
     ] = False,
-    keys: o.Keys = None,
-    discover_keys: o.DiscoverKeys = False,
-    max_keys_per_person: o.MaxKeys = None,
+    *,
+    key_options: o.KeyOptions,
 ) -> None:
-    """Watch numbers on standard input, one per line, and print a private release per period.
+    """Read numbers from standard input, one per line, and print private quantiles once per period.
 
     Prints the number of items so far, a tab, and the private value of each quantile; on a terminal also intervals.
 
-    All releases together are covered by the one guarantee: each item influences one only.
+    One guarantee covers all releases together: each item influences only one of them.
 
-    With --algorithm dp-frugal-1u each release leaves its noise in the walk: choose long periods.
+    With --algorithm dp-frugal-1u the noise of a release stays in the estimate; choose long periods.
 
-    With --by, lines are a key, a blank and a number; prints items, key and values, tabs between, for each key.
+    With --by a line is a key, a blank and a number; prints the items, the key and the values, for each key.
 
-    Ctrl-C ends it after the last full period. When the input ends, the rest is released too.
+    At the end of the input the last, shorter period is released too. Ctrl-C drops it.
 
-    With --checkpoint it survives being killed: started again, it goes on with the items that come then.
+    With --checkpoint a run that was killed can be started again; it continues with the items that arrive then.
 
     Example: tail -f latencies.log | dpfrugal watch -q 0.99 --epsilon 1 --every 10s --decimals 1
 
     Example: tail -f access.log | dpfrugal watch --by --keys routes.txt -q 0.99 --epsilon 1 --every 1m
     """
-    from dpfrugal.cli.arrivals import Period
-    from dpfrugal.cli.estimator import estimator_from, last_release, shown_values
-    from dpfrugal.cli.restart import Restart
-    from dpfrugal.cli.terminal import doubts, header, notes, row
+    from dpfrugal.cli.algorithm import estimator_from, last_release, shown_values
+    from dpfrugal.cli.notes import doubts, header, notes, row
+    from dpfrugal.cli.stdin_periods import Period
+    from dpfrugal.cli.watch_checkpoint import WatchCheckpoint
     from dpfrugal.inputs.lines import LineParser
 
     period = Period.parse(every)
-    ledger = o.ledger_from(ledger_file, dataset)
-    restart = Restart.of_options(checkpoint, ledger, accept_replay_risk=accept_replay_risk)
+    checkpoint = WatchCheckpoint.of_options(checkpoint_file, options.ledger(), accept_replay_risk=accept_replay_risk)
     if by:
-        from dpfrugal.cli.by_lines import watch_by
+        from dpfrugal.cli.watch_by_key import watch_by
 
         if half_life is not None:
-            raise ParameterError("--half-life is for one quantile of all items; a walk forgets by itself.")
-        guarantee, discovery = o.guarantees_by_key(epsilon, delta, rho, calibration, keys, discover_keys, algorithm)
+            raise ParameterError(
+                "--half-life is for one quantile of all items; with --by, dp-frugal-1u forgets by itself."
+            )
+        guarantee, discovery = key_options.guarantees(options)
         watch_by(
             period,
-            restart,
-            quantiles,
+            checkpoint,
+            options.quantiles,
             guarantee,
-            dataset=dataset,
-            keys=keys,
+            dataset=options.dataset,
+            keys=key_options.keys,
             as_json=as_json,
             discover_keys=discovery,
-            max_items_per_person=max_items_per_person,
-            max_keys_per_person=max_keys_per_person,
-            decimals=decimals or 0,
-            start=start,
-            nan_policy=nan_policy.value,
+            **key_options.parameters(options),
         )
         return
-    if keys or discover_keys or max_keys_per_person:
+    if key_options != o.KeyOptions():
         raise ParameterError("--keys, --discover-keys and --max-keys-per-person are for --by.")
 
     def make(ledger: "Ledger | None", dataset: str | None) -> "PrivateQuantile | DPFrugal1U":
-        return estimator_from(
-            algorithm,
-            quantiles,
-            o.guarantee_from(epsilon, delta, rho, calibration),
-            max_items_per_person=max_items_per_person,
-            decimals=decimals,
-            start=start,
-            nan_policy=nan_policy,
-            half_life=half_life,
-            ledger=ledger,
-            dataset=dataset,
-        )
+        return estimator_from(options, ledger, dataset, half_life)
 
     titled = as_json or not sys.stdout.isatty()
     doubtful = False
 
     def lines(release: "Release") -> list[str]:
         nonlocal titled, doubtful
-        said, doubted = doubts(release, start), doubtful
+        said, doubted = doubts(release, options.start), doubtful
         for doubt in said if not doubted else ():
             notes.print(f"[yellow]note:[/] {doubt}")
         doubtful = bool(said)
         if as_json:
-            record = release.to_dict() | {"items": estimator.items, "went_on_at": restart.went_on_at}
+            record = release.to_dict() | {"items": estimator.items, "went_on_at": checkpoint.went_on_at}
             return [json.dumps(record, ensure_ascii=False)]
-        values = shown_values(release, algorithm, decimals)
+        values = shown_values(release, options)
         if not sys.stdout.isatty():
             return ["\t".join([str(estimator.items), *values])]
         above, titled = [] if titled else [header(release)], True
         return [*above, row(release, estimator.items, values)]
 
-    estimator = restart.estimator(make, dataset)
-    parser = LineParser(omit_bad=nan_policy is o.NanPolicyChoice.OMIT)
-    follow(period, restart, parser, estimator, estimator.update_many, lines, lambda: last_release(estimator))
+    estimator = checkpoint.estimator(make, options.dataset)
+    parser = LineParser(omit_bad=options.nan_policy == "omit")
+    follow(period, checkpoint, parser, estimator, estimator.update_many, lines, lambda: last_release(estimator))
 
 
 def follow(
     period: "Period",
-    restart: "Restart",
+    checkpoint: "WatchCheckpoint",
     parser: "LineParser",
     estimator: "Any",
     take: Callable[[list[Any]], None],
     lines: Callable[[Any], list[str]],
     last: Callable[[], Any],
 ) -> None:
-    """Take what arrives on standard input, and print a release at the end of each period, and the ``last`` one."""
-    from dpfrugal.cli.arrivals import Arrivals
-    from dpfrugal.cli.terminal import charged, counted, explain_ledger, notes
+    """Read standard input, and print a release at the end of each period and the ``last`` one at the end of input."""
+    from dpfrugal.cli.notes import charged, counted, explain_ledger, notes
+    from dpfrugal.cli.stdin_periods import StdinPeriods
 
     def show(release: Any) -> None:
         printed = lines(release)
-        restart.save(estimator, released=True, printed=False)
+        checkpoint.save(estimator, released=True, printed=False)
         typer.echo("\n".join(printed))
         sys.stdout.flush()
-        restart.save(estimator, released=True, printed=True)
+        checkpoint.save(estimator, released=True, printed=True)
 
-    with charged(estimator._account):
+    with charged(estimator.account):
         try:
-            if restart.unprinted:
+            if checkpoint.unprinted:
                 show(estimator.release())
-            arrivals = Arrivals(sys.stdin.fileno(), parser)
-            for rows in arrivals.until_periods(period, estimator.items - restart.shown_items):
+            stdin = StdinPeriods(sys.stdin.fileno(), parser)
+            for rows in stdin.until_periods(period, estimator.items - checkpoint.shown_items):
                 if rows:
                     take(rows)
-                    restart.keep(estimator)
+                    checkpoint.keep(estimator)
                 elif estimator.items:
                     show(estimator.release())
-            if estimator.items > restart.shown_items:
+            if estimator.items > checkpoint.shown_items:
                 show(last())
             if not estimator.items:
                 raise TableError("standard input: there are no items to estimate a quantile of.")
         except ReplayError:
             raise CheckpointError(
-                f"{restart.file}: another process goes on from this checkpoint; this one stops."
+                f"{checkpoint.file}: another process continues from this checkpoint, so this one stops."
             ) from None
         except KeyboardInterrupt:
-            restart.save(estimator)
-            if unreleased := estimator.items - restart.shown_items:
-                kept = "are kept in the checkpoint" if restart.file else "were not released"
+            checkpoint.save(estimator)
+            if unreleased := estimator.items - checkpoint.shown_items:
+                kept = "are kept in the checkpoint" if checkpoint.file else "were not released"
                 notes.print(f"Stopped; {counted(unreleased, 'item')} after the last full period {kept}.")
-        explain_ledger(restart.ledger, estimator._account.dataset)
+        explain_ledger(checkpoint.ledger, estimator.account.dataset)

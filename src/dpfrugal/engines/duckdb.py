@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.engines import two_scans
+from dpfrugal.engines.bins import SAMPLED, bin_in_sql, counts_of_bins, no_numbers, no_such_column
 from dpfrugal.engines.two_scans import Counts, Options, Sample
-from dpfrugal.errors import ParameterTypeError, TableError
+from dpfrugal.errors import ParameterTypeError
 from dpfrugal.estimators.releases import SegmentRelease
-from dpfrugal.estimators.segments.counting import limits_of
 from dpfrugal.privacy.guarantees import Guarantee
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -50,18 +50,17 @@ class _Rows:
             )
         kinds = dict(zip(table.columns, map(str, table.types), strict=True))
         if column not in kinds:
-            raise TableError(f"There is no column {column!r}; there are {', '.join(map(repr, kinds))}.")
+            raise no_such_column(column, kinds)
         kind = kinds[column].split("(")[0]
         if kind not in INTEGERS + FLOATS:
-            raise TableError(f"The column {column!r} must hold numbers; it holds {kind}.")
+            raise no_numbers(column, kind)
         self._integers = kind in INTEGERS
         name = '"' + column.replace('"', '""') + '"'
         item = f"CAST({name} AS {'BIGINT' if self._integers else 'DOUBLE'})"
-        self._missing = "item IS NULL" + ("" if self._integers else " OR isnan(item)")
         self._items = table.project(f"{item} AS item")
         salt = secrets.randbits(62)
         self._numbered = self._items.project(f"item, hash(row_number() OVER (), {salt}::BIGINT) AS place")
-        self._share, self._kept = 0.0, "false"
+        self._kept = "false"
 
     def sample(self, wanted: int) -> Sample:
         rows = self._items.aggregate("count(*)").fetchall()[0][0]
@@ -81,18 +80,6 @@ class _Rows:
 
     def _counted(self, table: Any, edges: NDArray[np.float64]) -> Counts:
         """One scan: each row's bin by a tree of comparisons, and the rows of each bin."""
-        limits = limits_of(edges, np.dtype(np.int64 if self._integers else np.float64)).tolist()
-        least = int(np.count_nonzero(edges <= -(2.0**63))) if self._integers else 0  # no integer lies below these
-        kind = "BIGINT" if self._integers else "DOUBLE"
-
-        def tree(first: int, last: int) -> str:
-            if first == last:
-                return str(first)
-            k = (first + last) // 2
-            return f"CASE WHEN item <= '{limits[k]!r}'::{kind} THEN {tree(first, k)} ELSE {tree(k + 1, last)} END"
-
-        place = f"CASE WHEN kept THEN -2 WHEN {self._missing} THEN -1 ELSE {tree(least, len(limits))} END"
-        found = table.project(f"{place} AS bin, mark").aggregate("bin, count(*), bit_xor(mark)", "bin").fetchall()
-        number, marks = {row[0]: row[1] for row in found}, {row[0]: row[2] for row in found}
-        bins = np.array([number.get(k, 0) for k in range(len(limits) + 1)], dtype=np.int64)
-        return Counts(bins, number.get(-1, 0), marks.get(-2, 0))
+        own = f"CASE WHEN kept THEN {SAMPLED} ELSE {bin_in_sql(edges, integers=self._integers)} END AS bin"
+        found = table.project(f"{own}, mark").aggregate("bin, count(*), bit_xor(mark)", "bin")
+        return counts_of_bins(found.fetchall(), edges)

@@ -17,13 +17,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfrugal.engines import two_scans
+from dpfrugal.engines.bins import MISSING, SAMPLED, bin_limits, counts_of_bins, no_numbers, no_such_column
 from dpfrugal.engines.two_scans import Counts, Options, Sample
-from dpfrugal.errors import ParameterTypeError, TableError
+from dpfrugal.errors import ParameterTypeError
 from dpfrugal.estimators.releases import SegmentRelease
-from dpfrugal.estimators.segments.counting import limits_of
 from dpfrugal.privacy.guarantees import Guarantee
-
-KEPT, MISSING = -2, -1  # bins of rows that are sampled, and of items that are missing
 
 
 def private_quantiles(
@@ -48,10 +46,10 @@ class _Rows:
             )
         kinds = table.lazy().collect_schema()
         if column not in kinds:
-            raise TableError(f"There is no column {column!r}; there are {', '.join(map(repr, kinds))}.")
+            raise no_such_column(column, kinds)
         kind = kinds[column]
         if not kind.is_numeric():
-            raise TableError(f"The column {column!r} must hold numbers; it holds {kind}.")
+            raise no_numbers(column, kind)
         self._integers = kind.is_integer() and kind not in (pl.UInt64, pl.Int128, pl.UInt128)
         item = pl.col(column).cast(pl.Int64 if self._integers else pl.Float64).alias("item")
         salt = secrets.randbits(62)
@@ -75,14 +73,14 @@ class _Rows:
 
     def _counted(self, table: Any, edges: NDArray[np.float64]) -> Counts:
         """One scan: each row's bin by a binary search among the limits, and the rows of each bin."""
-        limits = limits_of(edges, np.dtype(np.int64 if self._integers else np.float64))
-        least = int(np.count_nonzero(edges <= -(2.0**63))) if self._integers else 0  # no integer lies below these
-        item, limit = pl.col("item"), pl.lit(pl.Series(limits[least:]))
+        limits, lowest = bin_limits(edges, integers=self._integers)
+        item, limit = pl.col("item"), pl.lit(pl.Series(limits[lowest:]))
         missing = item.is_null() if self._integers else item.is_null() | item.is_nan()
-        place = limit.search_sorted(item, side="left").cast(pl.Int64) + least if limits[least:].size else pl.lit(least)
-        place = pl.when("kept").then(KEPT).when(missing).then(MISSING).otherwise(place)
-        found = table.select(place.alias("bin"), "mark").group_by("bin")
-        rows = found.agg(pl.len(), pl.col("mark").bitwise_xor()).collect(engine="streaming").rows()
-        number, marks = {row[0]: row[1] for row in rows}, {row[0]: row[2] for row in rows}
-        bins = np.array([number.get(k, 0) for k in range(limits.size + 1)], dtype=np.int64)
-        return Counts(bins, number.get(MISSING, 0), marks.get(KEPT, 0))
+        own = pl.lit(lowest)
+        if limits[lowest:].size:
+            own = limit.search_sorted(item, side="left").cast(pl.Int64) + lowest
+        own = pl.when("kept").then(SAMPLED).when(missing).then(MISSING).otherwise(own)
+        found = table.select(own.alias("bin"), "mark").group_by("bin")
+        return counts_of_bins(
+            found.agg(pl.len(), pl.col("mark").bitwise_xor()).collect(engine="streaming").rows(), edges
+        )

@@ -78,7 +78,7 @@ def private_quantiles(
     """A release from the whole table."""
     checked_options(options, Options)
     estimator = PrivateQuantile(quantiles, guarantee, **options)
-    with estimator._account.owning_up():
+    with estimator.account.owning_up():
         take(estimator, rows)
         if not estimator.items:
             raise ItemError("There is nothing to release: the table has no rows.")

@@ -1,8 +1,12 @@
-"""The guard of a private estimator: nothing is released twice, whoever holds it.
+"""The base of every private estimator: it spends, releases nothing twice, and is saved and loaded.
 
-A copy, a pickle or a forked process would hold the same raw items and could release them again with noise of its own;
-a call from within another, or from a second thread at the same time, would see half a batch. The first three are
-refused, and threads take turns.
+A copy, a pickle or a forked process would hold the same raw items and could release them again with fresh noise; a
+nested call, or one from a second thread at the same time, would see half a batch. Copies, pickles, forks and nested
+calls are refused; threads take turns.
+
+Engines and the command line use ``account``, ``parameters``, ``resume`` and the notes of a checkpoint. All of these are
+public values. Raw state leaves an estimator only through ``raw_contents`` here and ``keyed.raw_state``; both are for
+storing or computing it elsewhere, never for showing it.
 """
 
 import os
@@ -10,11 +14,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeVar
 
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import CheckpointError, PrivacyError
+from dpfrugal.privacy.guarantees import Guarantee
 from dpfrugal.storage import checkpoint_file
 from dpfrugal.storage.checkpoint_file import Contents
 
@@ -30,18 +35,35 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_count_fork)
 
 
-class Guarded:
+class PrivateEstimator:
     """What every private estimator inherits.
 
-    Before it takes noise it must call ``self._account.before_noise()``. To be saved and loaded it needs ``_contents``,
-    ``_of_contents`` and ``_forget``.
+    Before it draws noise it must call ``self._account.before_noise()``. To be saved and loaded it implements
+    ``_contents``, ``_of_contents`` and ``_forget``.
     """
+
+    _guarantee: Guarantee
 
     def __init__(self, account: Account) -> None:
         self._account = account
         self._lock = threading.Lock()
         self._owner: int | None = None
         self._forks, self._process = forks, os.getpid()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What covers every value of every release of this estimator together."""
+        return self._guarantee
+
+    @property
+    def account(self) -> Account:
+        """Internal: what this estimator is charged to. It holds no item."""
+        return self._account
+
+    def parameters(self) -> dict[str, Any]:
+        """Internal: the parameters as a checkpoint records them, all public; equal ones make equal estimators."""
+        with self._alone():
+            return self._contents().parameters
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -68,9 +90,10 @@ class Guarded:
 
         It is written whole or not at all, and is on disk when this returns.
         """
-        self._save(path)
+        self.save_with_notes(path, {})
 
-    def _save(self, path: str | os.PathLike[str], **notes: Any) -> None:
+    def save_with_notes(self, path: str | os.PathLike[str], notes: dict[str, Any]) -> None:
+        """Internal: ``save``, with notes of the caller's own in the same file."""
         with self._alone():
             contents = self._contents()
             checkpoint_file.write(path, replace(contents, account=self._account.to_record(), notes=notes))
@@ -84,29 +107,35 @@ class Guarded:
         accept_replay_risk: bool = False,
         forget_if_stale: bool = False,
     ) -> Self:
-        """Go on from a checkpoint exactly as it would have gone on (docs/proofs.md, Theorem 12).
+        """Continue from a checkpoint exactly as the saved estimator would have (docs/proofs.md, Theorem 12).
 
-        The ledger that it is charged to proves it fresh: no noise was taken since it was saved. A stale one is refused,
-        or, with ``forget_if_stale=True``, goes on from its last public values without the items it held. Without a
-        ledger nothing proves that its items are not released twice: ``accept_replay_risk=True`` says so aloud.
+        The ledger that it is charged to proves it fresh: no noise was drawn since it was saved. A stale checkpoint is
+        refused or, with ``forget_if_stale=True``, continues from its last public values without the items it held.
+        Without a ledger nothing proves that its items are not released twice; ``accept_replay_risk=True`` accepts that.
         """
-        return cls._load(path, ledger, accept_replay_risk=accept_replay_risk, forget_if_stale=forget_if_stale)[0]
+        return cls.load_with_notes(
+            path, ledger, accept_replay_risk=accept_replay_risk, forget_if_stale=forget_if_stale
+        )[0]
 
     @classmethod
-    def _load(
+    def load_with_notes(
         cls, path: str | os.PathLike[str], ledger: Ledger | None, *, accept_replay_risk: bool, forget_if_stale: bool
     ) -> tuple[Self, dict[str, Any]]:
-        """The estimator, and the notes that were saved with it."""
+        """Internal: ``load``, and the notes that were saved with it."""
         contents = checkpoint_file.read(path, cls.__name__)
         account = checkpoint_file.restored(path, lambda: Account.of_record(contents.account, ledger))
         estimator = checkpoint_file.restored(path, lambda: cls._of_contents(contents))
         if account.charged and account.exposure != estimator._account.exposure:
-            raise CheckpointError(f"{path} is charged for other noise than this version takes: begin anew.")
+            raise CheckpointError(f"{path} is charged for other noise than this version draws: start a new estimator.")
         account.prove_fresh(accept_replay_risk=accept_replay_risk, forget_if_stale=forget_if_stale)
-        estimator._account = account
-        if account.stale:
-            estimator._forget()
+        estimator.resume(account)
         return estimator, contents.notes
+
+    def resume(self, account: Account) -> None:
+        """Internal: continue under the account of a checkpoint; where that is stale, without the items it held."""
+        self._account = account
+        if account.stale:
+            self._forget()
 
     def _contents(self) -> Contents:
         """All parameters and all state."""
@@ -114,11 +143,11 @@ class Guarded:
 
     @classmethod
     def _of_contents(cls, contents: Contents) -> Self:
-        """The estimator that ``_contents`` was taken of."""
+        """The estimator whose ``_contents`` these are."""
         raise NotImplementedError
 
     def _forget(self) -> None:
-        """Drop every item that no release has taken in: go on from public values only."""
+        """Drop every item since the last release: continue from public values only."""
         raise NotImplementedError
 
     def __reduce__(self) -> NoReturn:
@@ -129,3 +158,17 @@ class Guarded:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         self.__reduce__()
+
+
+Estimator = TypeVar("Estimator", bound=PrivateEstimator)
+
+
+def raw_contents(estimator: PrivateEstimator) -> Contents:
+    """All parameters and all raw state of an estimator, to be stored where a checkpoint may be."""
+    with estimator._alone():
+        return estimator._contents()
+
+
+def estimator_of_raw(kind: type[Estimator], contents: Contents) -> Estimator:
+    """The estimator whose ``raw_contents`` these are, charged to nothing; ``resume`` must follow."""
+    return kind._of_contents(contents)

@@ -4,8 +4,11 @@ Everything in a release is public: its values carry noise, the rest never depend
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpfrugal.errors import ParameterError
 from dpfrugal.estimators.grid import Grid
@@ -14,6 +17,16 @@ from dpfrugal.privacy.guarantees import NEIGHBOURS, Guarantee, Sensitivity
 
 SHOWN_BETA = 0.05
 Interval = tuple[float, float]
+Number = TypeVar("Number", np.int64, np.float64)
+
+
+def in_quantile_order(values: NDArray[Number], quantiles: tuple[float, ...]) -> NDArray[Number]:
+    """The values of each row, reordered to increase with q: noise may have made them cross.
+
+    This is post-processing, and no error grows by it. The last axis of ``values`` is that of ``quantiles``.
+    """
+    ranks = np.argsort(np.argsort(quantiles, kind="stable"))
+    return np.ascontiguousarray(np.sort(values, axis=-1)[..., ranks])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +69,7 @@ class Release:
             "quantiles": list(self.quantiles),
             "values": list(self.values),
             "items": self.items,
-            "guarantee": {type(self.guarantee).__name__: asdict(self.guarantee)},
+            "guarantee": self.guarantee.to_record(),
             "neighbours": NEIGHBOURS,
             "unit": self.unit,
         }
@@ -64,7 +77,7 @@ class Release:
 
 @dataclass(frozen=True, kw_only=True)
 class WalkRelease(Release):
-    """Released by a walk on a grid; it knows how far its noise may have moved it."""
+    """Released by a walk on a grid; ``alpha`` bounds its noise."""
 
     grid: Grid
     sensitivity: Sensitivity
@@ -72,9 +85,9 @@ class WalkRelease(Release):
     def alpha(self, beta: float, *, exact: bool = False) -> float:
         """α for each value in the data's units: |noise| of this release reaches it with probability β, both tails.
 
-        It speaks of this release's noise only, not of how far the walk has come, nor of what earlier releases left
-        in it. The formula is that of continuous noise; ``exact=True`` gives the smallest whole number of grid steps
-        that the discrete noise reaches with probability at most β.
+        It bounds this release's noise only, not the bias before convergence, nor what the noise of earlier releases
+        left behind. The formula is that of continuous noise; ``exact=True`` gives the smallest whole number of grid
+        steps that the discrete noise reaches with probability at most β.
         """
         return self.guarantee.alpha(beta, self.sensitivity, exact=exact) / self.grid.scale
 
@@ -97,10 +110,10 @@ class WalkRelease(Release):
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentRelease(Release):
-    """Released from noisy counts of segments; it knows an interval for each true quantile.
+    """Released from noisy counts of segments, with a confidence interval for each true quantile.
 
-    ``items`` are those of the segments it rests on. ``stable`` is False where segments disagree more than chance
-    would have it: the stream is sorted, or drifts.
+    ``items`` are those of the segments it rests on. ``stable`` is False where segments disagree by more than chance
+    explains: the stream is sorted, or drifts.
     """
 
     stable: bool

@@ -1,15 +1,15 @@
-"""Columns of a data frame as Arrow batches: pandas, polars, DuckDB, Arrow, or whatever exports Arrow."""
+"""Columns of a data frame as Arrow batches: pandas, polars, DuckDB, Arrow, or anything that exports Arrow."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from dpfrugal.errors import ParameterTypeError, TableError
 
-ACCEPTED = "a DataFrame of pandas or polars, a relation of DuckDB, an Arrow table, or what exports Arrow"
+ACCEPTED = "a DataFrame of pandas or polars, a DuckDB relation, an Arrow table, or an object that exports Arrow"
 
 
 def batches(data: Any, columns: list[str]) -> Iterator[Any]:
-    """Record batches that hold these columns."""
+    """Record batches with at least these columns."""
     import pyarrow as pa
 
     from dpfrugal.inputs.columns import attempt
@@ -40,7 +40,7 @@ def _present(columns: list[str], names: list[Any]) -> None:
 
 
 def _narrowed(data: Any, columns: list[str]) -> Any:
-    """Only these columns, so that no others are converted."""
+    """The data without its other columns, so that those are not converted."""
     if hasattr(data, "iloc"):
         return data[columns]
     if type(data).__module__.partition(".")[0] in ("polars", "pyarrow"):

@@ -1,7 +1,7 @@
-"""Tables: one column of numbers of a file, or some columns beside it, in batches of bounded size.
+"""A column of numbers from a Parquet, CSV, JSON Lines or Arrow file, in batches of bounded size.
 
-Parquet, CSV, JSON Lines and Arrow IPC, read through pyarrow; a file's kind is told by its first bytes, then by
-its name. The text formats are in ``text_tables``.
+Other columns (keys, persons) can be read beside it. A file's format is detected from its first bytes, then from its
+name. pyarrow reads all formats; the text formats are in ``text_files``.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ SUFFIXES: dict[str, Format] = {
 }
 BATCH_ROWS = 1 << 17
 BUFFER_BYTES = 1 << 20
-# Strings that take fewer bytes than this in the file lie there dictionary-encoded, and are best left so.
+# Bytes per string in a Parquet file, below which its strings are worth reading dictionary-encoded.
 FEW_BYTES = 4
 Beside = tuple[str, ...]
 
@@ -39,16 +39,16 @@ Beside = tuple[str, ...]
 def open_column(
     path: Path, column: str | None = None, file_format: Format | None = None, beside: Beside = ()
 ) -> Column:
-    """The column of that name; it may be left out where the file has only one.
+    """The column of that name, which may be left out if the file has only one.
 
-    With ``beside`` the batches are record batches: the column, then those beside it.
+    With ``beside`` the batches are record batches: the column, then the columns beside it.
     """
     if len({column, *beside}) < 1 + len(beside):
         raise TableError(f"{path}: --column, --by and --person must name different columns.")
     if not path.exists():
         raise TableError(f"{path}: there is no such file.")
     if not path.is_file():
-        raise TableError(f"{path}: this is no regular file; name one, or use - for numbers on standard input.")
+        raise TableError(f"{path}: this is not a regular file; name a file, or use - for numbers on standard input.")
     size, head = attempt(lambda: (path.stat().st_size, head_of(path)), TableError(f"{path}: the file cannot be read."))
     if not size:
         raise TableError(f"{path}: the file is empty.")
@@ -62,7 +62,7 @@ def open_column(
 
 
 def head_of(path: Path) -> bytes:
-    """The first bytes of a file, which tell its kind."""
+    """The first bytes of a file, which tell its format."""
     with path.open("rb") as file:
         return file.read(8)
 
@@ -75,11 +75,11 @@ def _format_of(path: Path, head: bytes) -> Format:
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     if suffixes and suffixes[-1] in SUFFIXES:
         return SUFFIXES[suffixes[-1]]
-    raise TableError(f"{path}: its kind cannot be told from its name; use --format parquet, csv, ndjson or arrow.")
+    raise TableError(f"{path}: the name does not tell the format; use --format parquet, csv, ndjson or arrow.")
 
 
 def _names(path: Path, schema: Any, kind: str) -> list[str]:
-    """The names of the columns; in a damaged file they may be no text."""
+    """The names of the columns; in a damaged file they may not be text."""
     names: list[str] = attempt(lambda: schema.names, damaged(path, kind), (UnicodeDecodeError,))
     return names
 
@@ -92,7 +92,7 @@ def _numeric(path: Path, name: str, kind: pa.DataType) -> None:
 
 
 def _batches(records: Iterator[Any], pick: Callable[[Any], Any], failure: TableError) -> Iterator[tuple[Any, int]]:
-    """What is picked of every record batch."""
+    """The picked columns of every record batch, with its number of rows."""
     while (picked := attempt(lambda: next(map(pick, records), None), failure)) is not None:
         yield picked, len(picked)
 
@@ -100,8 +100,8 @@ def _batches(records: Iterator[Any], pick: Callable[[Any], Any], failure: TableE
 def _parquet(path: Path, column: str | None, beside: Beside) -> Column:
     import pyarrow.parquet as pq
 
-    # Reading ahead of the batches would hold whole row groups, and takes twice the time on a local disk; without a
-    # buffer each column of a row group would be held as a whole.
+    # With pre_buffer pyarrow holds whole row groups and takes twice the time on a local disk; without a buffer size it
+    # holds each column of a row group as a whole.
     def opened(**options: Any) -> Any:
         return pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES, **options)
 
@@ -109,16 +109,16 @@ def _parquet(path: Path, column: str | None, beside: Beside) -> Column:
     names = _names(path, file.schema_arrow, "Parquet")
     name, *others = [chosen(path, names, wanted) for wanted in (column, *beside)]
     _numeric(path, name, file.schema_arrow.field(name).type)
-    if encoded := [other for other in others if _lies_encoded(file, other)]:
+    if encoded := [other for other in others if _is_dictionary_encoded(file, other)]:
         file = attempt(lambda: opened(read_dictionary=encoded), damaged(path, "Parquet"))
-    # Threads of its own would gain nothing: one column is most of the work.
+    # pyarrow's threads would gain nothing: one column is most of the work.
     records = file.iter_batches(batch_size=BATCH_ROWS, columns=[name, *others], use_threads=False)
     batches = _batches(records, _picker([name, *others]), damaged(path, "Parquet"))
     return Column(name, file.metadata.num_rows, "rows", batches)
 
 
-def _lies_encoded(file: Any, name: str) -> bool:
-    """Whether strings of a Parquet file lie there as few distinct ones and references to them."""
+def _is_dictionary_encoded(file: Any, name: str) -> bool:
+    """Whether a column of strings is stored as few distinct strings and references to them."""
     flat = [file.schema.column(i).path for i in range(len(file.schema))]
     if file.schema_arrow.field(name).type not in (pa.string(), pa.large_string()) or not file.num_row_groups:
         return False
@@ -127,7 +127,7 @@ def _lies_encoded(file: Any, name: str) -> bool:
 
 
 def _picker(names: list[str]) -> Callable[[Any], Any]:
-    """What a batch is made of: the one column, or all that were asked for."""
+    """Takes from a record batch the one column, or all columns that were asked for."""
     return lambda record: record.column(names[0]) if len(names) == 1 else record.select(names)
 
 

@@ -1,8 +1,8 @@
 """Numbers from text, one per line: standard input and pipes.
 
-``LineParser`` is fed bytes as they arrive and gives back the numbers of the complete lines. Every line is one item,
-so that the number of items never depends on what they are: a blank line is a missing item. With ``omit_bad`` a
-missing item, and a line that is no number, is NaN; otherwise it ends the stream, after the numbers before it, with an
+``LineParser`` is fed bytes as they arrive and returns the numbers of the complete lines. Every line is one item, so
+that the number of items never depends on their values; a blank line is a missing item. With ``omit_bad`` a missing item
+and a line that is not a number become NaN. Otherwise such a line ends the stream, after the numbers before it, with an
 error that gives the line's number and never its content.
 """
 
@@ -18,7 +18,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class LineParser:
-    """Turns blocks of bytes, cut anywhere, into lists of floats; stops at a line that is refused."""
+    """Turns blocks of bytes, cut anywhere, into lists of floats, and stops at a refused line."""
 
     def __init__(self, *, omit_bad: bool = False) -> None:
         self.refusal: TableError | None = None
@@ -33,12 +33,12 @@ class LineParser:
             text, self._rest = self._rest + whole + newline, rest
         else:
             text, self._rest = b"", self._rest + block
-        # Of an endless line only so much is kept as shows that it is too long.
+        # Of a line that never ends, keep only enough to show that it is too long.
         self._rest = self._rest[: LONGEST_LINE + 1]
         return self._numbers(text)
 
     def finish(self) -> list[float]:
-        """The number of a last line that has no newline."""
+        """The number in a last line without a newline."""
         text, self._rest = self._rest, b""
         return self._numbers(text + b"\n") if text else []
 
@@ -49,7 +49,7 @@ class LineParser:
             text = text.removeprefix(BYTE_ORDER_MARK)
         lines = text.split(b"\n")[:-1]
         try:
-            if b"_" in text or max(map(len, lines)) > LONGEST_LINE:  # float() reads 1_000; nobody writes that in data
+            if b"_" in text or max(map(len, lines)) > LONGEST_LINE:  # float() accepts 1_000, which data do not contain
                 raise ValueError
             numbers = list(map(float, lines))
         except ValueError:
@@ -72,7 +72,7 @@ class LineParser:
         if not self._omit_bad:
             what = "is not a number" if line.strip() else "is blank"
             hint = (
-                "name a file to read a table"
+                "to read a table, name a file"
                 if self._line == 1
                 else "to count such lines as missing items, use --nan-policy omit"
             )
@@ -81,7 +81,7 @@ class LineParser:
 
 
 class KeyedLineParser(LineParser):
-    """The same for lines of a key, blanks, and a number: the last word is the number, all before it the key."""
+    """The same for lines of a key and a number: the last word is the number, and all before it is the key."""
 
     def _numbers(self, text: bytes) -> list[Any]:
         if not text or self.refusal:
@@ -105,14 +105,14 @@ class KeyedLineParser(LineParser):
             pass
         if not self._omit_bad:
             self.refusal = TableError(
-                f"Line {self._line} is no key and number, with a blank between them (to count such lines as missing "
-                "items, use --nan-policy omit)."
+                f"Line {self._line} is not a key and a number with a blank between them; to count such lines as "
+                "missing items, use --nan-policy omit."
             )
         return None, math.nan
 
 
 def numbers(stream: BinaryIO, *, omit_bad: bool = False) -> Iterator[tuple[list[float], int]]:
-    """All numbers of a stream in blocks, each with the number of bytes it took."""
+    """All numbers of a stream in batches, each with the number of bytes read for it."""
     parser = LineParser(omit_bad=omit_bad)
     while block := stream.read(BLOCK_BYTES):
         yield parser.feed(block), len(block)

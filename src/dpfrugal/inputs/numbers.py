@@ -1,9 +1,9 @@
-"""Items: whatever the caller has, as chunks of plain numpy numbers.
+"""Batches of numbers of any kind, as chunks of plain numpy numbers.
 
-``chunks`` takes lists, numpy arrays of any integer or float type, pandas and polars Series, pyarrow arrays and
-chunked arrays, and any iterable of numbers, and yields one-dimensional contiguous arrays of int64, int32,
-float64 or float32. Arrays that are already so are passed on without a copy; all else is converted at most
-``CHUNK`` items at a time. Nothing here looks at a value except to convert it; messages name types, never items.
+``chunks`` takes lists, numpy arrays of any integer or float type, pandas and polars Series, pyarrow arrays and chunked
+arrays, and any iterable of numbers, and yields one-dimensional contiguous arrays of int64, int32, float64 or float32.
+It passes on arrays of that form without a copy, and converts all others ``CHUNK`` items at a time. Nothing here looks
+at a value except to convert it; messages name types, never items.
 """
 
 import itertools
@@ -27,7 +27,7 @@ INT64: Final = np.iinfo(np.int64)
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive items: a contiguous array of a kernel type, and where an item is missing (a null)."""
+    """Consecutive items: a contiguous array of a kernel type, and a mask of the missing ones (nulls)."""
 
     values: NDArray[Any]
     missing: NDArray[np.bool_] | None = None
@@ -49,7 +49,7 @@ def number(item: Any) -> int | float:
             return math.inf if cast(Any, item) > 0 else -math.inf
         except ValueError:  # Decimal's signalling NaN
             return math.nan
-    if item is None or kind.__name__ == "NAType":  # a null of Python's or pandas': a missing item
+    if item is None or kind.__name__ == "NAType":  # a null of Python or pandas is a missing item
         return math.nan
     raise ItemTypeError(f"An item must be a real number, not {kind.__name__}.")
 
@@ -71,7 +71,9 @@ def chunks(items: Any) -> Iterator[Chunk]:
         while batch := list(itertools.islice(iterator, CHUNK)):
             yield from _of_list(batch)
     else:
-        raise ItemTypeError(f"items must be a batch of real numbers, not {type(items).__name__}; see update for one.")
+        raise ItemTypeError(
+            f"items must be a batch of real numbers, not {type(items).__name__}; for one item call update."
+        )
 
 
 def _of_array(array: NDArray[Any]) -> Iterator[Chunk]:
@@ -80,7 +82,7 @@ def _of_array(array: NDArray[Any]) -> Iterator[Chunk]:
     if array.dtype.kind not in "iuf":
         raise ItemTypeError(f"items must be real numbers; this array holds {array.dtype.type.__name__}.")
     missing = None
-    # Who has a masked array has imported numpy.ma; nobody else need wait for it.
+    # Whoever has a masked array has imported numpy.ma; the others are spared its import.
     if "numpy.ma" in sys.modules and isinstance(array, np.ma.MaskedArray):
         missing, array = np.ma.getmaskarray(array), array.data
     plain = array.dtype in KERNEL_TYPES and array.flags.c_contiguous and array.flags.aligned
@@ -94,7 +96,7 @@ def _of_array(array: NDArray[Any]) -> Iterator[Chunk]:
 
 
 def _kernel_typed(array: NDArray[Any]) -> NDArray[Any]:
-    """A native, contiguous, aligned copy in a kernel type; integers beyond int64 saturate, as the grid does."""
+    """A native, contiguous, aligned copy in a kernel type; integers beyond int64 saturate, as grid points do."""
     if array.dtype.kind == "f":
         width: type[np.number[Any]] = np.float32 if array.dtype.itemsize <= 4 else np.float64
         with np.errstate(over="ignore"):  # a long double beyond float64 is ±inf: above or below everything
@@ -117,7 +119,7 @@ def _of_list(batch: list[Any]) -> Iterator[Chunk]:
             yield Chunk(np.array(batch, dtype=np.int64))
         except OverflowError:
             yield Chunk(np.array([min(max(item, INT64.min), INT64.max) for item in batch], dtype=np.int64))
-    else:  # ints stay exact beyond 2^53 only if they do not pass through float
+    else:  # as floats, integers beyond 2^53 would lose their exact value
         for _, run in itertools.groupby(batch, key=type):
             yield from _of_list(list(run))
 

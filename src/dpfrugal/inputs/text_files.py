@@ -1,7 +1,7 @@
-"""Columns of text tables: CSV and JSON Lines, plain or gzipped.
+"""Columns of CSV and JSON Lines files, plain or gzipped.
 
-Where pyarrow gives up, the file is read once more, slowly, to name the line that is at fault. In a CSV of one column a
-blank line is a missing item, as databases write it; and so is a first line that is a null, not a header.
+If pyarrow refuses a file, the file is read again, slowly, to name the line at fault. In a CSV file of one column a
+blank line is a missing item, as databases write it, and so is a first line that is a null rather than a header.
 """
 
 import csv
@@ -24,10 +24,10 @@ UNREADABLE = (csv.Error, UnicodeDecodeError, EOFError, zlib.error, json.JSONDeco
 
 
 def csv_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) -> Column:
-    """A column of a CSV file, by its header; a file of bare numbers, one per line, needs none.
+    """A column of a CSV file, named by its header; a file of bare numbers, one per line, needs no header.
 
-    What is beside it is text, as it stands there: whether all of it looks like a number is not known before the end.
-    Where it is empty it is missing.
+    Columns beside it are read as text: whether all their cells are numbers is not known before the end. An empty cell
+    is a missing one.
     """
     import pyarrow.csv as pc
 
@@ -81,9 +81,9 @@ def csv_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) -> 
 
 
 def ndjson_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) -> Column:
-    """A field of JSON Lines: one object per line; a field that is absent is a missing item.
+    """A field of a JSON Lines file, one object per line; an absent field is a missing item.
 
-    What is beside it is of the type that it first has.
+    Fields beside it have the type of their first value.
     """
     import pyarrow.json as pj
 
@@ -93,7 +93,7 @@ def ndjson_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) 
             for i, line in enumerate(itertools.islice(file, HEAD_LINES), start=1):
                 record = json.loads(line, parse_int=lambda digits: 0) if line.strip() else {}
                 if not isinstance(record, dict):
-                    raise _no_object(path, i)
+                    raise _not_object(path, i)
                 for field, value in record.items():
                     fields[field] = value if fields.get(field) is None else fields[field]
         return fields
@@ -102,7 +102,9 @@ def ndjson_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) 
     name, *others = [chosen(path, list(fields), wanted) for wanted in (column, *beside)]
     types = {str: pa.string(), int: pa.int64(), bool: pa.bool_()}
     if wrong := [other for other in others if type(fields[other]) not in types]:
-        raise TableError(f"{path}: {wrong[0]!r} must hold strings, integers or truth values to group by.")
+        raise TableError(
+            f"{path}: {wrong[0]!r} must hold strings, integers or truth values to be a column of keys or persons."
+        )
 
     def open_reader(source: Any) -> Any:
         schema = pa.schema([(name, pa.float64()), *((other, types[type(fields[other])]) for other in others)])
@@ -118,7 +120,7 @@ def ndjson_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) 
                 try:
                     record = json.loads(line, parse_int=float) if line.strip() else {}
                 except (json.JSONDecodeError, RecursionError):
-                    return _no_object(path, i)
+                    return _not_object(path, i)
                 item = record.get(name) if isinstance(record, dict) else ""
                 if not (item is None or (isinstance(item, float) and abs(item) != float("inf"))):
                     return _no_number(path, i, name)
@@ -131,7 +133,7 @@ def ndjson_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) 
 
 
 def _as_float(kind: type) -> type:
-    """How a JSON value of a kind is read where integers may be too long for an integer."""
+    """The type of a JSON value when integers are read as floats, because they may be too long."""
     return float if kind is int else kind
 
 
@@ -144,7 +146,7 @@ def _text_column(
     others: list[str],
     beside_item: Callable[[Any], Any] = lambda column: column,
 ) -> Column:
-    """A column of a text file; progress is counted in bytes of the file as it lies on disk."""
+    """A column of a text file; progress is counted in bytes on disk."""
 
     def pick(batch: Any) -> Any:
         if not others:
@@ -155,8 +157,8 @@ def _text_column(
     def batches() -> Iterator[tuple[Any, int]]:
         failed = False
         try:
-            # pyarrow reads ahead in a thread of its own, even past an error. So the file is pyarrow's, not Python's,
-            # which would abort a program that ends meanwhile; and nobody closes it but the last that holds it.
+            # pyarrow reads ahead in its own thread, even past an error. A Python file would then abort a program that
+            # exits meanwhile; pyarrow's own file is closed by whoever holds it last.
             file = pa.OSFile(str(path))
             source = pa.input_stream(file, compression="gzip") if path.suffix.lower() == ".gz" else file
             before = 0
@@ -173,7 +175,7 @@ def _text_column(
 
 
 def _present(texts: Any) -> Any:
-    """Texts, null where they are empty. Whether others, such as NA, are meant as missing cannot be known."""
+    """The texts with empty ones as nulls. Whether others, such as NA, mean a missing value cannot be known."""
     import pyarrow.compute as pc
 
     empty = pc.equal(texts, "")
@@ -187,15 +189,17 @@ def _text(path: Path) -> TextIO:
 
 
 def _not_text(path: Path, kind: str) -> TableError:
-    return TableError(f"{path}: this is no readable {kind} file in UTF-8; it may be damaged, compressed or encoded.")
+    return TableError(
+        f"{path}: this is not a readable {kind} file in UTF-8; it may be damaged, compressed or in another encoding."
+    )
 
 
 def _no_number(path: Path, line: int, name: str) -> TableError:
-    return TableError(f"{path}: line {line} has no number in column {name!r}; leave a missing one empty.")
+    return TableError(f"{path}: line {line} has no number in column {name!r}; leave missing numbers empty.")
 
 
-def _no_object(path: Path, line: int) -> TableError:
-    return TableError(f"{path}: line {line} is no JSON object; JSON Lines takes one object per line.")
+def _not_object(path: Path, line: int) -> TableError:
+    return TableError(f"{path}: line {line} is not a JSON object; JSON Lines has one object per line.")
 
 
 def _is_number(text: str) -> bool:

@@ -1,8 +1,9 @@
-"""The compiler: numba, with its disk cache where one can be written, and how it is loaded without delay."""
+"""The compiler: numba, with a disk cache where one can be written; when to load it, and how without delay."""
 
 import gc
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,10 +18,20 @@ def cached(function: Function) -> Function:
     """A compiled function, kept on disk; or only in memory, where no cache folder can be written."""
     from numba import njit
 
-    try:
-        return njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
-    except RuntimeError:  # "cannot cache function: no locator available"
-        return njit(nogil=True)(function)  # type: ignore[no-any-return]
+    from dpfrugal.kernels.code_cache import CodeCache
+
+    compiled = njit(nogil=True)(function)
+    with suppress(RuntimeError):  # "cannot cache function: no locator available"
+        if not is_off():
+            compiled._cache = CodeCache(function)
+    return compiled  # type: ignore[no-any-return]
+
+
+def inlined(function: Function) -> Function:
+    """A compiled function that becomes part of each compiled function that calls it."""
+    from numba import njit
+
+    return njit(nogil=True, forceinline=True)(function)  # type: ignore[no-any-return]
 
 
 def is_off() -> bool:
@@ -28,6 +39,14 @@ def is_off() -> bool:
     from numba import config
 
     return bool(config.DISABLE_JIT)
+
+
+def worth_loading(work: int, at_least: int) -> bool:
+    """Whether to run compiled code: numba is loaded already, or there is enough work to repay loading it.
+
+    Loading takes 0.3 to 0.8 s. Each caller measures its work in its own unit, and knows from how much on that pays.
+    """
+    return "numba" in sys.modules or work >= at_least
 
 
 @contextmanager

@@ -1,21 +1,19 @@
-"""The compiled comparison of items with limits; see ``counting``.
+"""How many items are at most each limit. Equal to ``estimators.segments.counting.compare_by_numpy``.
 
-Two places of the array are read in turn, a page at each: the processor fetches ahead within a page only, and while it
-works on one place, the other's next page is on its way. That reads memory a tenth faster than from one end to the
-other. A page stays in the nearest cache while all limits are tried, and its counts fit 32 bits, so more of them fit a
-vector.
+Items are compared a page at a time: a page stays in the nearest cache while all limits are tried, three at a time, and
+its counts fit 32 bits, so that more of them fit a vector. Pages of the first and of the second half of the array take
+turns: the processor prefetches within a page only, and loads the next page of one half while the other's is compared.
+Measured on four million floats: the turns are a fifth faster with one limit and a tenth with three, comparing three
+limits at a time is a fifth faster with nine.
 """
 
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
-from dpfrugal.kernels.compiler import cached
+from dpfrugal.kernels.compiler import cached, inlined
 
 BLOCK: Final = 512  # items of 8 bytes in a page
-
-inlined = njit(nogil=True, forceinline=True)
 
 
 @inlined

@@ -1,7 +1,7 @@
-"""Words of 64 bits, one per item of a block: the vector instructions that no plain loop compiles to.
+"""Processor instructions that no plain loop compiles to: bit masks of vector comparisons, counts of bits, prefetching.
 
-Each function is written twice: in Python, which is what it means and what runs without the compiler, and in
-LLVM's terms, which every processor's compiler knows.
+Each function is defined twice: in Python, which is its specification and runs where the compiler is off, and in LLVM's
+intermediate language, which compiles on every processor. Bit masks have 64 bits, one per item of a block.
 """
 
 from typing import Any
@@ -13,6 +13,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from dpfrugal.kernels.coins import BLOCK
+from dpfrugal.kernels.layout import PRIME
 
 _SHORTS, _WIDE = ir.VectorType(ir.IntType(16), BLOCK), ir.VectorType(ir.IntType(32), BLOCK)
 
@@ -23,36 +24,35 @@ def ones(word: Any) -> Any:
 
 
 def lowest(word: Any) -> Any:
-    """The place of the lowest bit that is set; 64 if there is none."""
+    """The number of the lowest bit that is set; 64 if there is none."""
     return np.int64((int(word) & -int(word)).bit_length() - 1 if word else BLOCK)
 
 
-def sides(points: Any, reaches: Any, coins: Any, mark: Any, up_from: Any, down_from: Any) -> Any:
-    """Which items lie above the mark, which coins allow a step towards their item, and which are undecided.
+def sides(points: Any, margins: Any, coins: Any, estimate: Any, up_from: Any, down_from: Any) -> Any:
+    """Which items of a block certainly move the estimate up, which down, and which are undecided.
 
-    An item is undecided where it is within reach of the mark, and where its coin equals the threshold: both are
-    but the upper halves of what decides.
+    Points and coins are the upper halves of what decides. An item is undecided if its point is within the margin of
+    its lane, or if its coin equals the upper half of the threshold.
     """
-    above = allowed = undecided = 0
+    up = down = undecided = 0
     for lane in range(BLOCK):
-        distance = int(points[lane]) - int(mark)
-        threshold = up_from if distance > reaches[lane] else down_from
-        above |= bool(distance > reaches[lane]) << lane
-        allowed |= bool(coins[lane] > threshold) << lane
-        undecided |= bool(abs(distance) <= reaches[lane] or coins[lane] == threshold) << lane
-    return np.uint64(above), np.uint64(allowed), np.uint64(undecided)
-
-
-def matches(numbers: Any, shift: Any, mask: Any, wanted: Any) -> Any:
-    """Which of a block's 32-bit numbers, shifted right and masked, are the wanted one."""
-    found = 0
-    for lane in range(BLOCK):
-        found |= bool((numbers[lane] >> shift) & mask == wanted) << lane
-    return np.uint64(found)
+        distance, coin = int(points[lane]) - int(estimate), int(coins[lane])
+        threshold = int(up_from if distance > margins[lane] else down_from) >> 16
+        is_undecided = abs(distance) <= margins[lane] or coin == threshold
+        moves = coin > threshold and not is_undecided
+        up |= bool(moves and distance > 0) << lane
+        down |= bool(moves and distance < 0) << lane
+        undecided |= bool(is_undecided) << lane
+    return np.uint64(up), np.uint64(down), np.uint64(undecided)
 
 
 def prefetch(array: Any, place: Any) -> None:
-    """Ask for a place of an array ahead of its use. It need not exist: nothing is read."""
+    """Load the cache line of an element, counted in the array's flat order, ahead of its use. It need not exist."""
+
+
+def product(one: Any, other: Any) -> Any:
+    """The product of two numbers below ``PRIME``, modulo ``PRIME``."""
+    return np.uint64(int(one) * int(other) % PRIME)
 
 
 @intrinsic
@@ -74,7 +74,7 @@ def _everywhere(builder: Any, row: Any, number: Any) -> Any:
 
 
 @intrinsic
-def _sides(_: Any, points: Any, reaches: Any, coins: Any, mark: Any, up_from: Any, down_from: Any) -> Any:
+def _sides(_: Any, points: Any, margins: Any, coins: Any, estimate: Any, up_from: Any, down_from: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         def row(place: int) -> Any:
             data = context.make_array(signature.args[place])(context, builder, arguments[place]).data
@@ -83,30 +83,20 @@ def _sides(_: Any, points: Any, reaches: Any, coins: Any, mark: Any, up_from: An
         def everywhere(place: int) -> Any:
             return _everywhere(builder, _SHORTS, arguments[place])
 
-        distances, reaches, tosses = builder.sub(row(0), everywhere(3)), row(1), row(2)
-        above = builder.icmp_signed(">", distances, reaches)
+        distances, margins, tosses = builder.sub(row(0), everywhere(3)), row(1), row(2)
+        above = builder.icmp_signed(">", distances, margins)
         thresholds = builder.select(above, everywhere(4), everywhere(5))
         allowed = builder.icmp_unsigned(">", tosses, thresholds)
         tied = builder.icmp_unsigned("==", tosses, thresholds)
         below = builder.icmp_signed("<", distances, ir.Constant(_SHORTS, [0] * BLOCK))
         lengths = builder.select(below, builder.neg(distances), distances)
-        undecided = builder.or_(builder.icmp_signed("<=", lengths, reaches), tied)
-        words = [builder.bitcast(bits, ir.IntType(64)) for bits in (above, allowed, undecided)]
+        undecided = builder.or_(builder.icmp_signed("<=", lengths, margins), tied)
+        above, allowed, undecided = (builder.bitcast(bits, ir.IntType(64)) for bits in (above, allowed, undecided))
+        decided = builder.and_(allowed, builder.not_(undecided))
+        words = [builder.and_(decided, above), builder.and_(decided, builder.not_(above)), undecided]
         return context.make_tuple(builder, signature.return_type, words)
 
-    return types.UniTuple(types.uint64, 3)(points, reaches, coins, mark, up_from, down_from), generate
-
-
-@intrinsic
-def _matches(_: Any, numbers: Any, shift: Any, mask: Any, wanted: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        row = builder.load(builder.bitcast(data, _WIDE.as_pointer()), align=4)
-        shift, mask, wanted = (_everywhere(builder, _WIDE, number) for number in arguments[1:])
-        found = builder.icmp_signed("==", builder.and_(builder.ashr(row, shift), mask), wanted)
-        return builder.bitcast(found, ir.IntType(64))
-
-    return types.uint64(numbers, types.int32, types.int32, types.int32), generate
+    return types.UniTuple(types.uint64, 3)(points, margins, coins, estimate, up_from, down_from), generate
 
 
 @intrinsic
@@ -117,10 +107,23 @@ def _prefetch(_: Any, array: Any, place: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
         ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         address = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
-        builder.call(ask, [address, word(1), word(3), word(1)])  # to write, to keep, data
+        builder.call(ask, [address, word(0), word(3), word(1)])  # to read, to keep, data
         return context.get_dummy_value()
 
     return types.void(array, place), generate
+
+
+@intrinsic
+def _product(_: Any, one: Any, other: Any) -> Any:
+    word, double = ir.IntType(64), ir.IntType(128)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        whole = builder.mul(*(builder.zext(argument, double) for argument in arguments))
+        low = builder.and_(builder.trunc(whole, word), word(PRIME))
+        total = builder.add(low, builder.trunc(builder.lshr(whole, double(61)), word))  # at most 2 * PRIME
+        return builder.select(builder.icmp_unsigned(">=", total, word(PRIME)), builder.sub(total, word(PRIME)), total)
+
+    return types.uint64(types.uint64, types.uint64), generate
 
 
 @overload(ones)
@@ -140,17 +143,10 @@ def _typed_lowest(word: Any) -> Any:
 
 
 @overload(sides)
-def _typed_sides(points: Any, reaches: Any, coins: Any, mark: Any, up_from: Any, down_from: Any) -> Any:
-    def compiled(points: Any, reaches: Any, coins: Any, mark: Any, up_from: Any, down_from: Any) -> Any:
-        return _sides(points, reaches, coins, mark, up_from, down_from)
-
-    return compiled
-
-
-@overload(matches)
-def _typed_matches(numbers: Any, shift: Any, mask: Any, wanted: Any) -> Any:
-    def compiled(numbers: Any, shift: Any, mask: Any, wanted: Any) -> Any:
-        return _matches(numbers, shift, mask, wanted)
+def _typed_sides(points: Any, margins: Any, coins: Any, estimate: Any, up_from: Any, down_from: Any) -> Any:
+    def compiled(points: Any, margins: Any, coins: Any, estimate: Any, up_from: Any, down_from: Any) -> Any:
+        half = np.uint32(16)
+        return _sides(points, margins, coins, estimate, np.uint16(up_from >> half), np.uint16(down_from >> half))
 
     return compiled
 
@@ -159,5 +155,13 @@ def _typed_matches(numbers: Any, shift: Any, mask: Any, wanted: Any) -> Any:
 def _typed_prefetch(array: Any, place: Any) -> Any:
     def compiled(array: Any, place: Any) -> Any:
         return _prefetch(array, place)
+
+    return compiled
+
+
+@overload(product)
+def _typed_product(one: Any, other: Any) -> Any:
+    def compiled(one: Any, other: Any) -> Any:
+        return _product(np.uint64(one), np.uint64(other))
 
     return compiled

@@ -1,9 +1,11 @@
-"""What compiled loops and their callers agree on: how bits are laid out. Loads no compiler."""
+"""Constants that kernels share with their callers; importing them does not load the compiler."""
 
 from typing import Final
 
 # The byte of a key's step (``estimators.keyed.adaptive_steps``): a step is 2^e grid units, e in the lower bits.
 STEP_EXPONENT: Final = 0b0001_1111
+# The largest prime below 2^61, a Mersenne prime: strings of bytes are hashed in its field.
+PRIME: Final = 2**61 - 1
 # A slot of the table of strings (``keys.hash_tables``) keeps the key's length in its lower bits, its place above them.
 LENGTH_BITS: Final = 20
 LONGEST_KEY: Final = (1 << LENGTH_BITS) - 1

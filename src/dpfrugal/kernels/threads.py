@@ -1,4 +1,4 @@
-"""Threads: parts of one piece of work at once. Compiled code and Arrow let go of the interpreter meanwhile."""
+"""Running parts of one piece of work in several threads; compiled code and Arrow release the interpreter lock."""
 
 import threading
 from collections.abc import Callable
@@ -9,7 +9,7 @@ WORTH_A_THREAD: Final = 1 << 17
 
 
 def at_once(work: Callable[[int], None], threads: int) -> None:
-    """Call ``work`` with 0, 1, … at once, 0 in this thread; what one of them raises is raised when all have ended."""
+    """Call ``work`` with 0, 1, … in parallel, 0 in this thread; an exception is raised when all have ended."""
     failures: list[BaseException] = []
 
     def other(k: int) -> None:

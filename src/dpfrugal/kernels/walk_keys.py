@@ -1,16 +1,15 @@
-"""The walk of many keys over one stream, compiled by numba. Equal to ``frugal.step`` bit for bit.
+"""The walk of many keys over one stream of rows. Equal to ``estimators.keyed.walk.walk_keys_plainly`` bit for bit.
 
-Rows go by in blocks of 64, whose coins are computed at once, in a loop that vectorises. A row then moves the estimates
-of its key, which may lie anywhere in memory: where they are far away, the next block's are asked for while this
-block's are moved.
+Rows are processed in blocks of 64, whose coins are computed at once, in a loop that vectorises. A row then moves the
+estimates of its key, which may lie anywhere in memory: where the estimates do not fit a near cache, those of the next
+block are prefetched while this block's are moved, which makes the walk of a million keys about 1.5 times as fast.
 
-``codes`` are the places of the rows' keys; a negative one moves nothing. ``scale`` is None for integers that already
+``codes`` are the numbers of the rows' keys; a negative one moves nothing. ``scale`` is None for integers that already
 are grid points, and 10.0**decimals for floats. The estimates of key c are ``estimates[c * quantiles]`` and the next
-ones. ``steps`` is None where every step is one grid unit; see ``steps`` for its bytes.
+ones. ``steps`` is None where every step is one grid unit; see ``layout.STEP_EXPONENT`` for its bytes.
 
-2^estate_bits neighbouring keys make an estate, and estates are dealt out in turn to ``parties``, a power of two. A call
-moves the keys of one party: which rows of a block are theirs is one word of 64 bits. Calls for different parties may
-run at the same time, as no two of them write to one estimate.
+Keys go to threads round-robin in blocks of 2^block_bits. A call moves the keys of one thread; which rows of a block are
+theirs is one word of 64 bits. Calls for different threads may run at the same time, as no two write to one estimate.
 """
 
 from typing import Any, Final
@@ -18,10 +17,10 @@ from typing import Any, Final
 import numpy as np
 
 from dpfrugal.kernels.coins import BLOCK
-from dpfrugal.kernels.compiler import cached
-from dpfrugal.kernels.intrinsics import lowest, matches, prefetch
+from dpfrugal.kernels.compiled_coins import block_coins
+from dpfrugal.kernels.compiler import cached, inlined
+from dpfrugal.kernels.intrinsics import lowest, prefetch
 from dpfrugal.kernels.layout import STEP_EXPONENT
-from dpfrugal.kernels.walk_stream import block_coins, inlined
 
 SIGN: Final = 1 << 31
 _0, _1 = np.uint64(0), np.uint64(1)
@@ -29,7 +28,7 @@ _0, _1 = np.uint64(0), np.uint64(1)
 
 @inlined
 def move(place: Any, item: Any, coin: Any, estimates: Any, steps: Any, up_from: Any, down_from: Any) -> Any:
-    """``frugal.step`` of one estimate, in its own steps."""
+    """``frugal.step`` of one estimate, times the size of its steps."""
     estimate = estimates[place]
     up = (item > estimate) & (coin >= up_from)
     down = (item < estimate) & (coin >= down_from)
@@ -43,7 +42,7 @@ def move(place: Any, item: Any, coin: Any, estimates: Any, steps: Any, up_from: 
 def move_key(
     code: Any, value: Any, scale: Any, coin: Any, estimates: Any, steps: Any, up_from: Any, down_from: Any
 ) -> Any:
-    """One row: all estimates of its key."""
+    """One row: all estimates of its key. Outside the loop, the first one is a third faster, and often the only one."""
     item = value if scale is None else np.floor(value * scale)
     quantiles = up_from.shape[0]
     place = np.int64(code) * quantiles
@@ -53,13 +52,11 @@ def move_key(
 
 
 @inlined
-def rows_of(codes: Any, estate_bits: Any, mask: Any, party: Any) -> Any:
-    """Which of up to 64 rows have a key of this party; a negative code keeps its sign, and is of none."""
-    if codes.shape[0] == BLOCK:
-        return matches(codes, estate_bits, mask, party)
+def rows_of(codes: Any, block_bits: Any, mask: Any, thread: Any) -> Any:
+    """Which of up to 64 rows have a key of this thread."""
     rows = _0
     for lane in range(codes.shape[0]):
-        rows |= np.uint64((codes[lane] >> estate_bits) & mask == party) << np.uint64(lane)
+        rows |= np.uint64((codes[lane] >> block_bits) & mask == thread) << np.uint64(lane)
     return rows
 
 
@@ -75,19 +72,23 @@ def walk_keys(
     key: Any,
     clock: Any,
     far: Any,
-    estate_bits: Any,
-    parties: Any,
-    party: Any,
+    block_bits: Any,
+    threads: Any,
+    thread: Any,
 ) -> Any:
-    """Move the estimates of a party past all rows, in place, and then the clock, which is the first row's position."""
+    """Move the estimates of a thread's keys past all rows, in place, and then the clock: the first row's position.
+
+    The number of threads is a power of two.
+    """
     position, size, quantiles = clock[0], codes.shape[0], up_from.shape[0]
-    shift, mask, wanted = np.int32(estate_bits), np.int32(parties - 1 - SIGN), np.int32(party)
+    # The mask keeps the sign: a negative code is no thread's.
+    share = np.int32(block_bits), np.int32(threads - 1 - SIGN), np.int32(thread)
     coins, upper_coins = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint16)
     first, stop = 0, min(size, BLOCK - position % BLOCK)
-    rows = rows_of(codes[first:stop], shift, mask, wanted)
+    rows = rows_of(codes[first:stop], *share)
     while first < size:
         after = min(size, stop + BLOCK)
-        rows_after = rows_of(codes[stop:after], shift, mask, wanted)
+        rows_after = rows_of(codes[stop:after], *share)
         waiting = rows_after if far else _0
         while waiting != _0:
             prefetch(estimates, np.int64(codes[stop + lowest(waiting)]) * quantiles)

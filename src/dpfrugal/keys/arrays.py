@@ -27,20 +27,20 @@ NANOSECONDS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 @dataclass(frozen=True)
 class Strings:
-    """Strings of bytes where they lie: by offsets into one buffer, or by views into several."""
+    """Strings of bytes in Arrow's own memory: string i is ``data[offsets[i] : offsets[i + 1]]``."""
 
-    size: int
     offsets: NDArray[Any]
-    views: NDArray[np.uint64] | None
-    buffers: NDArray[np.uint64]
-    held: Any  # the Arrow array, whose memory this is
+    data: NDArray[np.uint8]
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return self.offsets.size - 1
 
     @property
     def longest(self) -> int:
         """The length of the longest of them."""
-        if self.views is None:
-            return int(np.diff(self.offsets).max(initial=0))
-        return int((self.views[:, 0] & np.uint64(2**32 - 1)).max(initial=0))
+        return int(np.diff(self.offsets).max(initial=0))
 
 
 def kind_of(arrow_type: Any) -> Kind | None:
@@ -186,7 +186,7 @@ def in_order(part: Any) -> Any:
 
 
 def without_views(array: Any) -> Any:
-    """The same strings by offsets: Arrow has no filter of views."""
+    """The same strings by offsets: Arrow cannot filter views, and kernels read one buffer."""
     import pyarrow as pa
 
     wide = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
@@ -194,21 +194,14 @@ def without_views(array: Any) -> Any:
 
 
 def strings_of(array: Any) -> Strings:
-    """An Arrow array of strings or bytes without nulls, where it lies."""
+    """An Arrow array of strings or bytes without nulls; copied only where Arrow keeps no offsets."""
     import pyarrow as pa
 
     t = pa.types
-    if t.is_fixed_size_binary(array.type):
-        array = array.cast(pa.large_binary())
-    buffers, size = array.buffers(), len(array)
-    if t.is_string_view(array.type) or t.is_binary_view(array.type):
-        views = np.frombuffer(buffers[1], dtype=np.uint64).reshape(-1, 2)[array.offset : array.offset + size]
-        addresses = np.array([buffer.address if buffer else 0 for buffer in buffers[2:]] or [0], dtype=np.uint64)
-        return Strings(size, np.zeros(1, dtype=np.int32), views, addresses, array)
-    wide = t.is_large_string(array.type) or t.is_large_binary(array.type)
-    offsets: NDArray[Any] = np.zeros(1, dtype=np.int64)
-    if size:
-        width = np.int64 if wide else np.int32
-        offsets = np.frombuffer(buffers[1], dtype=width)[array.offset : array.offset + size + 1]
-    address = buffers[2].address if buffers[2] is not None else 0
-    return Strings(size, offsets, None, np.array([address], dtype=np.uint64), array)
+    array = array.cast(pa.large_binary()) if t.is_fixed_size_binary(array.type) else without_views(array)
+    if not len(array):
+        return Strings(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8))
+    _, offsets, data = array.buffers()
+    width = np.int64 if t.is_large_string(array.type) or t.is_large_binary(array.type) else np.int32
+    places = np.frombuffer(offsets, dtype=width)[array.offset : array.offset + len(array) + 1]
+    return Strings(places, np.frombuffer(data or b"", dtype=np.uint8))

@@ -17,9 +17,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.errors import ParameterError, ParameterTypeError
+from dpfrugal.errors import ParameterError
 from dpfrugal.privacy import noise
-from dpfrugal.privacy.guarantees import ApproxDP, PureDP, Sensitivity
+from dpfrugal.privacy.guarantees import ApproxDP, PureDP, Sensitivity, checked_guarantee
 
 # What the threshold allows for the rounding of its own arithmetic.
 ROUNDING: Final = 1 - 1e-9
@@ -62,12 +62,7 @@ def threshold_for(cost: ApproxDP, max_items_per_person: int) -> int:
 
 def checked_discovery(discover_keys: ApproxDP) -> ApproxDP:
     """``discover_keys``, if it is an (ε, δ)."""
-    if not isinstance(discover_keys, ApproxDP):
-        raise ParameterTypeError(
-            "discover_keys must be an ApproxDP(epsilon=..., delta=...), as a key that nobody has must not be shown; "
-            f"it is {type(discover_keys).__name__}."
-        )
-    if discover_keys.calibration != "analytic":
+    if checked_guarantee(discover_keys, ApproxDP, "discover_keys").calibration != "analytic":
         raise ParameterError("discover_keys takes no calibration: its noise is discrete Laplace.")
     return discover_keys
 

@@ -1,7 +1,7 @@
-"""Tables of keys: what gives each key its code, in the order the keys came.
+"""Hash tables that give each key a code: 0, 1, 2 … in the order in which keys came.
 
-One for integers, one for strings of bytes, one for any other hashable objects. ``codes`` looks a part of a batch up;
-with ``grow`` a key that is not there yet is added, so that a table is built and extended in one way.
+One is for integers, one for strings of bytes, one for any other hashable objects. ``codes`` looks up a part of a batch;
+with ``grow`` it adds the keys that are missing, so that a table is built and extended in one way.
 """
 
 import secrets
@@ -20,7 +20,7 @@ from dpfrugal.kernels.find_keys import (
     look_up,
     place_strings,
 )
-from dpfrugal.kernels.memory import PRIME
+from dpfrugal.kernels.layout import PRIME
 from dpfrugal.keys.arrays import Strings
 
 Codes = NDArray[np.int32]
@@ -44,8 +44,8 @@ class StringTable:
     def codes(self, part: Strings, *, grow: bool = False) -> Codes:
         """The code of every string of the part."""
         codes = np.empty(part.size, dtype=np.int32)
-        where = (read_only(part.offsets), None if part.views is None else read_only(part.views), part.buffers)
-        with loading(("key strings", part.views is None)), np.errstate(over="ignore"):
+        where = (read_only(part.offsets), read_only(part.data))
+        with loading(("key strings", part.offsets.dtype)), np.errstate(over="ignore"):
             find_strings(*where, self._table, self._arena, self._point, self._seal, codes)
             row = 0 if grow else part.size
             while row < part.size:

@@ -1,12 +1,12 @@
-"""Contributions: no more than so many rows from one person, or so many in each of so many keys; the rest is set aside.
+"""Limits per person: at most so many rows of one person count, or so many in each of so many keys.
 
-Which rows of a person are taken depends on that person's rows and on chance only, never on anybody else's. So
-replacing one person's rows, however many they are, changes no more rows that count, in either stream, than the bounds
-say, and Theorem 10 of docs/proofs.md applies. A row that is set aside keeps its position and its coin.
+Which rows of a person count depends on that person's rows and on chance only, never on anybody else's. So replacing one
+person's rows, however many they are, changes no more rows that count, in either stream, than the limits say, and
+Theorem 10 of docs/proofs.md applies. The other rows are set aside; each keeps its position and its coin.
 
-Within one ``update_many`` a person's rows are taken in a random order. Over several, those that come first have their
-turn first: a row that has moved an estimate cannot be taken back. Memory: about 60 bytes per person, and 8 for each key
-a person may have, for as long as the estimator lives.
+Within one ``update_many`` a person's rows are taken in random order. Earlier batches take precedence over later ones: a
+row that has moved an estimate cannot be taken back. Memory: about 60 bytes per person, and 8 for each key a person may
+have, for as long as the estimator lives.
 """
 
 import secrets
@@ -22,10 +22,10 @@ from dpfrugal.keys.index import LARGEST_CODE, UNDECLARED, Codes, KeyIndex
 FEWEST: Final = 1024
 
 
-class Contributions:
+class PersonLimits:
     """Who has had how many rows taken, of which keys. Raw state: never shown.
 
-    >>> people, codes = Contributions(max_items_per_person=1), np.zeros(3, dtype=np.int32)
+    >>> people, codes = PersonLimits(max_items_per_person=1), np.zeros(3, dtype=np.int32)
     >>> sorted(people.taken(["ann", "bob", "ann"], codes).tolist())
     [-1, 0, 0]
     >>> people.settle(codes)
@@ -44,7 +44,7 @@ class Contributions:
         self.set_aside = 0
 
     def begin(self) -> None:
-        """Before each batch: where an interrupt left open what became of the last one, its rows stay counted."""
+        """Before each batch: rows of a last one that an interrupt left neither accepted nor refused stay counted."""
         self._batch = None
 
     def taken(self, person: Any, codes: Codes) -> Codes:
@@ -71,7 +71,7 @@ class Contributions:
         return {"people_rows": self._tallies, "people_keys": self._keys}
 
     def restore(self, arrays: Mapping[str, Codes], set_aside: int) -> None:
-        """Go on from a checkpoint."""
+        """Continue from a checkpoint."""
         tallies, keys = arrays["people_rows"], arrays["people_keys"]
         same = tallies.dtype == keys.dtype == np.int32 and len(tallies) >= self.people.size
         if (

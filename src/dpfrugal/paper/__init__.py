@@ -1,5 +1,5 @@
-"""The paper's experiments again: every table and figure of *Space-Efficient Private Estimation of Quantiles*.
+"""The paper's experiments, reproduced: every table and figure of *Space-Efficient Private Estimation of Quantiles*.
 
-``dpfrugal paper`` runs them. Streams and coins are seeded and recorded; the noise is real and cannot be seeded, so two
-runs agree in everything but the noise.
+``dpfrugal paper`` runs them. Streams and coins are seeded, and the seeds recorded; the noise cannot be seeded, so two
+runs differ in the noise only.
 """

@@ -1,15 +1,23 @@
-"""The paper's (α, β) figures: what it prints, what its formulas give, what is true of both tails, and what happens.
+"""The paper's (α, β)-accuracy: α as printed, by its formula and for both tails, and how often noise reaches each.
 
-The paper's Definition of accuracy speaks of |error| ≥ α, its α for Gaussian noise of one tail: it is reached twice as
-often as β says. The experiment draws real noise and counts.
+The paper defines accuracy by |error| ≥ α, but its α for Gaussian noise bounds one tail only: noise reaches it twice as
+often as β says. The experiment draws noise and counts.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
-from dpfrugal.paper.clock import NOISE, Clock, Stopped
-from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, GRID, ON_GRID, STEPS_MOVED, Convention, noise_steps
+from dpfrugal.paper.cpu_time import NOISE, Clock, Stopped
 from dpfrugal.paper.datasets import DATASETS
+from dpfrugal.paper.noise_conventions import (
+    AS_PUBLISHED,
+    CONVENTIONS,
+    GRID,
+    ON_GRID,
+    STEPS_MOVED,
+    Convention,
+    noise_steps,
+)
 from dpfrugal.paper.results import ResultsFile
 from dpfrugal.paper.settings import ACCURACY, ALGORITHMS, NORMAL, Algorithm, Scale, default_setting
 from dpfrugal.paper.task import Task
@@ -18,18 +26,18 @@ BETA: Final = 0.04
 PRINTED: Final[dict[Algorithm, float]] = {"L": 6.4, "G": 9.1, "ρ": 2.4}
 KEY: Final = ("figure", "algorithm", "convention", "alpha_kind", "repetition")
 VALUES: Final = ("alpha", "draws", "reached")
-# What is counted: the paper's own α where its noise is; the truth, and the exact whole steps, on the grid.
+# The α that are counted: the paper's own with noise as published; the two-sided and the exact one on the grid.
 KINDS: Final[dict[Convention, tuple[str, ...]]] = {
     AS_PUBLISHED: ("printed", "formula", "two_sided"),
     ON_GRID: ("two_sided", "whole"),
 }
 DRAWS_AT_ONCE: Final = 1000
-ITEMS_PER_DRAW: Final = 1000  # a draw of OpenDP's takes as long as a thousand items
+ITEMS_PER_DRAW: Final = 1000  # a draw by OpenDP takes as long as a thousand items
 
 
 @dataclass(frozen=True)
 class Alphas:
-    """α for the defaults, in the unit the noise is added in; ``whole`` is exact for discrete noise of whole steps."""
+    """α for the defaults, in the unit of the noise; ``whole`` is exact for discrete noise in whole steps."""
 
     printed: float
     formula: float

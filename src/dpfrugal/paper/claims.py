@@ -1,6 +1,6 @@
-"""What the paper says of its figures, held against the rows: each verdict is a statistical test with its p-value.
+"""The paper's claims about its figures, each tested on the results: a verdict is a statistical test with its p-value.
 
-With some thirty tests in a report a claim counts as shown, or as contradicted, at p < 0.01.
+A report has some thirty tests, so a claim counts as shown, or as contradicted, only at p < 0.01.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from dpfrugal.paper.accuracy import BETA
-from dpfrugal.paper.conventions import CONVENTIONS, OWN_COUNTS
+from dpfrugal.paper.noise_conventions import CONVENTIONS, OWN_COUNTS
 from dpfrugal.paper.rank_tests import Matrix, at_least_p_value, binomial_interval, dependence_p_value, trend_p_value
 from dpfrugal.paper.results import Row
 from dpfrugal.paper.settings import ALGORITHMS, FULL_NAMES
@@ -23,7 +23,7 @@ CAUCHY: Final = "D6"
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says of a panel, and the test that decides."""
+    """A claim of the paper about a panel, and its test."""
 
     text: str
     test: Callable[[Matrix], str]

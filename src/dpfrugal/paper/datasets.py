@@ -1,7 +1,7 @@
-"""D1 to D8, the paper's Table 1: streams that are never held in memory and come out the same however they are cut.
+"""D1 to D8, the paper's Table 1: streams that are never held in memory and do not depend on how they are cut.
 
 Chunk ``k`` of a stream is drawn by numpy's SFC64 from ``SeedSequence(seed, spawn_key=(number, k))``: two streams with
-one seed agree as far as the shorter one goes, and a chunk needs no other chunk. All draws are float64, by numpy's
+one seed agree up to the end of the shorter one, and a chunk needs no other chunk. All draws are float64, by numpy's
 ziggurat for normal and exponential variates.
 """
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from dpfrugal.paper.accuracy import BETA
 from dpfrugal.paper.claims import SYMBOLS, Frequency, starts_in
-from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, OWN_COUNTS
 from dpfrugal.paper.datasets import DATASETS
+from dpfrugal.paper.noise_conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, OWN_COUNTS
 from dpfrugal.paper.results import Row
 from dpfrugal.paper.settings import ALGORITHMS, FULL_NAMES, PANELS
 from dpfrugal.paper.summary import Point
@@ -86,7 +86,7 @@ def draw_series(axes: Any, places: Sequence[float], points: list[Point], **optio
 
 
 def draw_panel(axes: Any, figure: str, points: list[Point]) -> None:
-    """One panel: both conventions, and what the noise alone would make."""
+    """One panel: both conventions, and the error of the noise alone."""
     for shift, convention in zip((-0.06, 0.06), CONVENTIONS, strict=True):
         mine = [point for point in points if point.convention == convention]
         if not mine:

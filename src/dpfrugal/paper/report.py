@@ -20,10 +20,10 @@ from dpfrugal.paper.claims import (
     starts_in,
     throughput_sentence,
 )
-from dpfrugal.paper.conventions import CONVENTIONS, ON_GRID, OWN_COUNTS
 from dpfrugal.paper.datasets import DATASETS
 from dpfrugal.paper.document import Section, Table, as_html, as_markdown
-from dpfrugal.paper.preface import preface
+from dpfrugal.paper.noise_conventions import CONVENTIONS, ON_GRID, OWN_COUNTS
+from dpfrugal.paper.report_preface import preface
 from dpfrugal.paper.results import Row, write_whole
 from dpfrugal.paper.runner import results_of, tasks_of
 from dpfrugal.paper.settings import (
@@ -89,7 +89,7 @@ def panels_section(number: str, algorithm: Algorithm, sweeps: dict[str, list[Poi
         caption += "are the repetitions, dotted lines what the noise alone would make."
     claims = [f"**{name}.** {panel_sentence(name, points)}" for name, points in sweeps.items()]
     tables = [panel_table(name, points) for name, points in sweeps.items()]
-    notes = [note for name, points in sweeps.items() for note in arrival_notes(name, points)]
+    notes = [note for name, points in sweeps.items() for note in convergence_notes(name, points)]
     if throughput:
         caption += " (d): throughput as a ratio to numpy.sum over the same items in the same run, and in updates/s; "
         caption += "medians with their quartiles."
@@ -100,9 +100,9 @@ def panels_section(number: str, algorithm: Algorithm, sweeps: dict[str, list[Poi
     return Section(f"Figure {number}: {FULL_NAMES[algorithm]}", [], picture, caption, claims, notes, tables)
 
 
-def arrival_notes(figure: str, points: list[Point]) -> list[str]:
-    """A note where walks from 0 cannot have arrived: they move one step per item at most."""
-    late = list(dict.fromkeys(figures.label_of(figure, p) for p in points if not p.arrived))
+def convergence_notes(figure: str, points: list[Point]) -> list[str]:
+    """A note if walks from 0 cannot have converged: they move one step per item at most."""
+    late = list(dict.fromkeys(figures.label_of(figure, p) for p in points if not p.can_converge))
     if not late:
         return []
     symbol = SYMBOLS[PANELS[figure].varied]
@@ -167,7 +167,7 @@ def distributions_section(points: list[Point]) -> Section:
                 *cells,
             )
         )
-    late = [p.setting.dataset for p in points if not p.arrived]
+    late = [p.setting.dataset for p in points if not p.can_converge]
     notes = []
     if late:
         notes.append(f"On {', '.join(dict.fromkeys(late))} the walk from 0 cannot reach the quantile in n items.")

@@ -1,4 +1,4 @@
-"""What a run will need and what there is; and the machine it ran on, without names of hosts, people or folders."""
+"""The memory and disk that a run needs and finds; and the machine, without names of hosts, people or folders."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ from typing import Final
 from dpfrugal.errors import ParameterError
 
 MIB: Final = 1 << 20
-# Measured: the interpreter with the compiler, OpenDP and matplotlib; and what a job holds of any stream.
+# Measured: the interpreter with the compiler, OpenDP and matplotlib; and what a job needs for any stream.
 PROGRAM_MIB: Final = 350
 JOB_MIB: Final = 60
 # The exact quantiles: a twentieth of the items of the default length for four of them, in three copies while sorting.
@@ -22,7 +22,7 @@ ROW_BYTES: Final = 256
 
 
 def check_resources(output: Path, jobs: int, rows: int, items: int) -> None:
-    """Refuse to start what cannot end: too little memory or disk."""
+    """Refuse to start a run with too little memory or disk."""
     wanted, there = PROGRAM_MIB + jobs * (JOB_MIB + int(BYTES_PER_ITEM * items / MIB)), free_memory_mib()
     if there is not None and there < wanted:
         raise ParameterError(
@@ -38,7 +38,7 @@ def check_resources(output: Path, jobs: int, rows: int, items: int) -> None:
 
 
 def free_memory_mib(meminfo: Path = Path("/proc/meminfo"), group: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """What a new process may use, by the kernel and by the limits of its control group; None where nobody says."""
+    """Memory for a new process, by the kernel and by the limits of the control group; None if neither is known."""
     free: list[int] = []
     if meminfo.exists():
         lines = dict(line.split(":", 1) for line in meminfo.read_text(encoding="utf-8").splitlines() if ":" in line)
@@ -51,7 +51,7 @@ def free_memory_mib(meminfo: Path = Path("/proc/meminfo"), group: Path = Path("/
 
 
 def peak_memory_mib() -> int:
-    """The most this process has held resident so far."""
+    """The largest resident memory of this process so far."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak // MIB if sys.platform == "darwin" else peak // 1024
 

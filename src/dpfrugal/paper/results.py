@@ -1,7 +1,7 @@
 """Results: one CSV file per figure, written row by row, and the settings they belong to.
 
-A row is written by one call and forced to the disk before the next, so an interrupt leaves whole rows only; a last line
-that a crash cut short is dropped when the file is opened again. A row that is there is never computed again.
+A row is written by one call and synced to disk before the next, so an interrupt leaves whole rows only; a last line
+that a crash cut short is dropped when the file is opened again. A row that exists is never computed again.
 """
 
 import csv
@@ -56,7 +56,7 @@ class ResultsFile:
         return iter(list(self._rows.values()))
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Write a row, unless one with its key is there."""
+        """Write a row, unless one with its key exists."""
         texts = {column: _text(row.get(column)) for column in self._columns}
         with self._lock:
             if self.key_of(texts) in self._rows:
@@ -87,7 +87,7 @@ def _csv(lines: list[list[str]]) -> bytes:
 
 
 def open_folder(output: Path) -> Path:
-    """The folder of the results inside the output folder, which must be one that can be written to."""
+    """The folder of the results inside the output folder, which must be writable."""
     folder = output / "results"
     probe = folder / ".writable"
     try:
@@ -140,7 +140,7 @@ def _shown(value: Any) -> str:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file under another name and rename it: it is there as a whole or not at all."""
+    """Write a file under another name and rename it, so that it exists as a whole or not at all."""
     draft = path.with_name(path.name + ".part")
     draft.write_bytes(content)
     shutil.move(draft, path)

@@ -1,6 +1,6 @@
 """Running tasks: figure after figure, several streams at once, resumable at every row.
 
-Jobs are threads: the generators, the kernels and OpenDP let go of the interpreter's lock while they work.
+Jobs are threads: the generators, the kernels and OpenDP release the interpreter's lock while they work.
 """
 
 import threading
@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpfrugal.paper import accuracy, starts, sweeps, throughput
-from dpfrugal.paper.clock import PARTS, Clock
+from dpfrugal.paper import accuracy, sweeps, throughput, walk_starts
+from dpfrugal.paper.cpu_time import PARTS, Clock
 from dpfrugal.paper.datasets import GENERATOR
 from dpfrugal.paper.resources import machine, peak_memory_mib
 from dpfrugal.paper.results import ResultsFile
@@ -25,12 +25,12 @@ from dpfrugal.version import __version__
 
 COST_COLUMNS: Final = ("figure", "dataset", "repetition"), ("items", *(f"{part}_seconds" for part in PARTS))
 RUN_COLUMNS: Final = ("begun",), ("seconds", "rows", "jobs", "peak_mib", "machine")
-# How often the main thread looks up from waiting: Ctrl-C is noticed then.
-LOOK_UP_SECONDS: Final = 0.1
+# How often the main thread stops waiting to handle Ctrl-C.
+POLL_SECONDS: Final = 0.1
 
 
 def identity(scale: Scale) -> dict[str, Any]:
-    """What results must have in common to stand in one report."""
+    """What all results in one report must have in common."""
     return {
         "dpfrugal": __version__,
         "numpy": np.__version__,
@@ -41,8 +41,8 @@ def identity(scale: Scale) -> dict[str, Any]:
 
 
 def tasks_of(figure: str, scale: Scale) -> list[Task]:
-    """Everything a figure is made of."""
-    special = {THROUGHPUT: throughput.tasks, ACCURACY: accuracy.tasks, STARTS: starts.tasks}
+    """The tasks that produce a figure."""
+    special = {THROUGHPUT: throughput.tasks, ACCURACY: accuracy.tasks, STARTS: walk_starts.tasks}
     return special[figure](scale) if figure in special else sweeps.tasks(figure, scale)
 
 
@@ -53,7 +53,7 @@ def rows_in(figures: list[str], scale: Scale) -> int:
 
 def columns_of(figure: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The key and the value columns of a figure's results."""
-    module = {THROUGHPUT: throughput, ACCURACY: accuracy, STARTS: starts}.get(figure, sweeps)
+    module = {THROUGHPUT: throughput, ACCURACY: accuracy, STARTS: walk_starts}.get(figure, sweeps)
     return module.KEY, module.VALUES
 
 
@@ -63,7 +63,7 @@ def results_of(folder: Path, figure: str) -> ResultsFile:
 
 
 def costs_of(folder: Path, figure: str) -> ResultsFile:
-    """What each stream of a figure has cost."""
+    """The processor time of each stream of a figure."""
     return ResultsFile(folder / f"{figure}.costs.csv", *COST_COLUMNS)
 
 
@@ -73,13 +73,13 @@ def runs_in(folder: Path) -> ResultsFile:
 
 
 def files_of(figure: str) -> list[str]:
-    """What is kept of a figure."""
+    """The files of a figure."""
     return [f"{figure}.csv", f"{figure}.costs.csv"]
 
 
 @dataclass(frozen=True)
 class Watcher:
-    """Whom to tell: of a figure that begins with so much work, of work done, of a figure that is complete."""
+    """Callbacks: a figure begins with this much work, work was done, a figure is complete."""
 
     begin: Callable[[str, int], None]
     worked: Callable[[int], None]
@@ -87,12 +87,12 @@ class Watcher:
 
 
 class Run:
-    """What is left to do of some figures, and doing it."""
+    """The tasks of some figures that are not done yet; ``go`` does them."""
 
     def __init__(self, folder: Path, figures: list[str], scale: Scale, jobs: int) -> None:
         self._jobs = jobs
         self._runs = runs_in(folder)
-        # All of them, because the report reads all: one that cannot be read is refused before anything is run.
+        # The files of all figures, because the report reads all: an unreadable one is refused before anything runs.
         self._costs = {figure: costs_of(folder, figure) for figure in FIGURES}
         self._results = {figure: results_of(folder, figure) for figure in FIGURES}
         self._left = {
@@ -109,11 +109,11 @@ class Run:
 
     @property
     def work(self) -> int:
-        """How many items are still to come, noise draws included as what they cost."""
+        """How many items are still to come, with noise draws counted as the items that take as long."""
         return sum(task.work for tasks in self._left.values() for task in tasks)
 
     def go(self, watcher: Watcher) -> None:
-        """Do all of it. After an interrupt every row that was written stays, and a new run goes on from there."""
+        """Do all tasks. After an interrupt all written rows stay, and a new run continues from there."""
         begun, start, before = datetime.now(UTC), time.perf_counter(), self.rows_missing
         if before:
             sweeps.load_compiler()
@@ -147,7 +147,7 @@ class Run:
             waiting = {pool.submit(work, task) for task in tasks}
             try:
                 while waiting:
-                    done, waiting = wait(waiting, timeout=LOOK_UP_SECONDS, return_when=FIRST_EXCEPTION)
+                    done, waiting = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_EXCEPTION)
                     for future in done:
                         future.result()
             except BaseException:

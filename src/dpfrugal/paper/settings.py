@@ -1,13 +1,14 @@
-"""What the paper varies and what it keeps: its Table 2, and the figures that are made of it.
+"""The paper's parameters (its Table 2), and the figures that vary them.
 
 A panel varies one parameter of one algorithm and keeps the others at their defaults; stream lengths scale with
-``--items``, which is the paper's default length of ten million.
+``--items``, by default the paper's ten million.
 """
 
 from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
 
 from dpfrugal.errors import ParameterError
+from dpfrugal.parameters import integer
 from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 
 Algorithm = Literal["L", "G", "ρ", "PrivateQuantile"]
@@ -50,7 +51,7 @@ class Setting:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the released value satisfies; for (ε, δ) by the paper's own noise, the classic calibration."""
+        """The guarantee of the released value; for (ε, δ) with the paper's own noise, the classic calibration."""
         if self.rho is not None:
             return ZCDP(rho=self.rho)
         epsilon = cast(float, self.epsilon)  # every algorithm without ρ has one
@@ -128,12 +129,8 @@ class Scale:
     repetitions: int = PAPER_REPETITIONS
 
     def __post_init__(self) -> None:
-        if not FEWEST_ITEMS <= self.items <= MOST_ITEMS:
-            raise ParameterError(f"--items must be between {FEWEST_ITEMS} and {MOST_ITEMS:,}; {self.items} is not.")
-        if not 1 <= self.repetitions <= MOST_REPETITIONS:
-            raise ParameterError(
-                f"--repetitions must be between 1 and {MOST_REPETITIONS:,}; {self.repetitions} is not."
-            )
+        integer("--items", self.items, FEWEST_ITEMS, MOST_ITEMS, shown_high=f"{MOST_ITEMS:,}")
+        integer("--repetitions", self.repetitions, 1, MOST_REPETITIONS, shown_high=f"{MOST_REPETITIONS:,}")
 
     @property
     def lengths(self) -> list[int]:

@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from dpfrugal.paper.conventions import GRID, OWN_COUNTS, SENSITIVITIES, Convention, mean_noise
 from dpfrugal.paper.datasets import DATASETS
+from dpfrugal.paper.noise_conventions import GRID, OWN_COUNTS, SENSITIVITIES, Convention, mean_noise
 from dpfrugal.paper.rank_tests import Matrix
 from dpfrugal.paper.results import Row
 from dpfrugal.paper.settings import START, Algorithm, Setting
@@ -57,14 +57,14 @@ class Point:
 
     @property
     def noise_alone(self) -> float | None:
-        """The relative error that the noise would make without the walk's own: E|noise| over the quantile."""
+        """The relative error of the noise without that of the walk: E|noise| over the quantile."""
         if self.convention not in SENSITIVITIES:
             return None
         return mean_noise(self.setting.guarantee, self.convention) / abs(self.exact_lower)
 
     @property
-    def arrived(self) -> bool:
-        """Whether the walk can have come from its start to the quantile: up at most q steps per item, down 1-q."""
+    def can_converge(self) -> bool:
+        """Whether the walk can reach the quantile from its start: it drifts up at most q steps per item, down 1-q."""
         if self.convention == OWN_COUNTS:
             return True
         way = (self.exact_lower - START) * GRID.scale

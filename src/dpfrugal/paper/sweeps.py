@@ -1,8 +1,8 @@
 """Figures 1a–c, 2, 3 and 4: the relative error of released values.
 
-A chunk of the stream is generated once and given to all estimators of the task. On the grid every value is what
-``DPFrugal1U.release()`` of an estimator of its own returns; as published it is the estimate of ``Frugal1U``, which has
-the same coins and so the same path, with the authors' noise. All walks start at 0.
+A chunk of the stream is generated once and given to all estimators of the task. On the grid every value is the
+``release()`` of a ``DPFrugal1U`` of its own; as published it is the estimate of ``Frugal1U``, which has the same coins
+and so the same path, plus the authors' noise. All walks start at 0.
 """
 
 from typing import Any, Final
@@ -12,10 +12,10 @@ import numpy as np
 from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
 from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
 from dpfrugal.estimators.walk.frugal import Frugal1U
-from dpfrugal.paper.clock import ESTIMATORS, EXACT, Clock
-from dpfrugal.paper.conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, OWN_COUNTS, released_as_published
+from dpfrugal.paper.cpu_time import ESTIMATORS, EXACT, Clock
 from dpfrugal.paper.datasets import CHUNK, DATASETS
-from dpfrugal.paper.exact import ExactQuantiles, ranks, selected
+from dpfrugal.paper.exact_quantiles import ExactQuantiles, ranks, selected
+from dpfrugal.paper.noise_conventions import AS_PUBLISHED, CONVENTIONS, ON_GRID, OWN_COUNTS, released_as_published
 from dpfrugal.paper.results import ResultsFile
 from dpfrugal.paper.settings import ALGORITHMS, DECIMALS, DISTRIBUTIONS, PANELS, START, Scale, Setting, default_setting
 from dpfrugal.paper.task import Task
@@ -66,7 +66,7 @@ def row_key(figure: str, convention: str, setting: Setting, repetition: int) -> 
 
 
 class Contender:
-    """One row to come: what it needs to see of the stream, and what it releases at its end."""
+    """The estimator of one row: it sees the stream, and releases a value at its end."""
 
     def __init__(self, row: dict[str, Any], seed: int) -> None:
         self.row = row
@@ -81,7 +81,7 @@ class Contender:
             self._estimator = PrivateQuantile(self.setting.quantile, self.setting.guarantee)
 
     def update(self, chunk: Any) -> None:
-        """See a chunk, unless the shared walk sees it."""
+        """Take in a chunk, unless the shared walk does."""
         if self._estimator is not None:
             self._estimator.update_many(chunk)
 
@@ -96,7 +96,7 @@ class Contender:
 
 
 def load_compiler() -> None:
-    """Load what all tasks use, so that the time of none contains it."""
+    """Load what all tasks use, so that it is not part of the time of any."""
     some = np.zeros(CHUNK)
     Frugal1U(0.5).update_many(some)
     PrivateQuantile(0.5, PureDP(epsilon=1.0)).update_many(some)
@@ -145,6 +145,6 @@ def run(task: Task, results: ResultsFile, clock: Clock) -> None:
 
 
 def exactly(name: str, seed: int, items: int, quantile: float) -> tuple[float, float]:
-    """Lower and upper quantile by selection, for a stream whose first chunk misled."""
+    """Lower and upper quantile by selection, for a stream whose first chunk gave a wrong bracket."""
     lower, upper = (selected(lambda: DATASETS[name].stream(seed, [items]), rank) for rank in ranks(quantile, items))
     return lower, upper

@@ -1,16 +1,16 @@
-"""A task: one repetition of one experiment on one stream, and the rows it owes."""
+"""A task: one repetition of one experiment on one stream, and the rows of results that it writes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dpfrugal.paper.clock import Clock
+from dpfrugal.paper.cpu_time import Clock
 from dpfrugal.paper.results import ResultsFile
 
 
 @dataclass(frozen=True)
 class Task:
-    """``run`` writes each row as soon as it is known, and only those that are not there yet.
+    """``run`` writes each row as soon as it is known, except those that exist already.
 
     ``work`` is in items; ``alone`` says that nothing else may run beside it.
     """
@@ -24,5 +24,5 @@ class Task:
     alone: bool = False
 
     def missing(self, results: ResultsFile) -> list[dict[str, Any]]:
-        """The rows that are still owed."""
+        """The rows that do not exist yet."""
         return [row for row in self.rows if row not in results]

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
-from dpfrugal.paper.clock import Clock
-from dpfrugal.paper.conventions import GRID
+from dpfrugal.paper.cpu_time import Clock
 from dpfrugal.paper.datasets import CHUNK, DATASETS
+from dpfrugal.paper.noise_conventions import GRID
 from dpfrugal.paper.resources import machine
 from dpfrugal.paper.results import ResultsFile
 from dpfrugal.paper.settings import NORMAL, THROUGHPUT, Scale, default_setting

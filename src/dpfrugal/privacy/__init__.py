@@ -1,1 +1,1 @@
-"""What is promised and the noise that keeps it. The only package that imports OpenDP."""
+"""Guarantees and the noise that they need. The only package that imports OpenDP."""

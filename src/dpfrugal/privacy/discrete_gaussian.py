@@ -1,4 +1,4 @@
-"""The discrete Gaussian's exact privacy and tails, from its probability mass function.
+"""The discrete Gaussian: its exact δ and tails, from its probability mass function.
 
 The pmf is ``exp(-x² / 2σ²) / Z`` on the integers (Canonne, Kamath, Steinke, arXiv:2004.00010v5, Definition 1).
 Adding it to an integer that a neighbour moves by at most ``shift`` is (ε, δ)-DP for the δ of docs/proofs.md,
@@ -14,9 +14,9 @@ import numpy as np
 
 # Beyond this σ the exact sum has millions of terms; ``sigma_for`` then goes through zCDP, which is sound too.
 LARGEST_EXACT_SIGMA = 1e6
-# Beyond this σ a step more or less is nothing, and a tail's sum would take time and memory.
+# Beyond this σ one step is negligible, and summing a tail would take time and memory.
 LARGEST_SUMMED_SIGMA = 1e4
-# Covers the rounding of the sums below (relative error under 1e-12) many times over.
+# Covers the rounding errors of the sums below (relative error under 1e-12) many times over.
 SAFETY = 1 + 1e-9
 
 
@@ -62,7 +62,7 @@ def delta(sigma: float, shift: int, epsilon: float) -> float:
     variance = sigma * sigma
     threshold = shift / 2 - epsilon * variance / shift
     first = math.ceil(threshold) - 1
-    reach = math.sqrt(threshold * threshold + 90 * variance)  # what is left out is below 1e-19 of the first term
+    reach = math.sqrt(threshold * threshold + 90 * variance)  # the terms beyond are below 1e-19 of the first one
     x = np.arange(first, min(first, math.floor(-reach)) - 1, -1, dtype=np.float64)
     loss = (shift * shift - 2 * shift * x) / (2 * variance)
     with np.errstate(under="ignore"):

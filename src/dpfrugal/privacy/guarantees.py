@@ -9,53 +9,30 @@ Worked number: DP-Frugal-1U moves by at most 2 grid steps, so ``PureDP(epsilon=1
 """
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from statistics import NormalDist
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
-from dpfrugal.errors import ParameterError, ParameterTypeError
-from dpfrugal.parameters import integer, one_of, positive, probability
+from dpfrugal.errors import ParameterError
+from dpfrugal.parameters import one_of, positive, probability
 from dpfrugal.privacy import discrete_gaussian
-from dpfrugal.storage.json_values import fields_of
+from dpfrugal.privacy.event_probabilities import Probabilities, least_epsilon, least_rho
+from dpfrugal.privacy.guarantee_interface import GaussianNoise, Guarantee, LaplaceNoise, checked_guarantee
+from dpfrugal.privacy.sensitivity import Sensitivity
+from dpfrugal.privacy.zcdp_conversions import epsilon_of_zcdp, rho_for
+
+__all__ = ["NEIGHBOURS", "ZCDP", "ApproxDP", "Guarantee", "PureDP", "Sensitivity", "checked_guarantee"]
 
 NEIGHBOURS = "replace-one"
 # OpenDP rounds every step of its privacy maps up; a Gaussian scale this much larger stays below the promise.
 MAP_ROUNDING = 1 + 2.0**-48
-# What a check allows for the rounding of its own arithmetic, which is finer by far; never in favour of less noise.
-HAIR = 1 - 1e-12
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """How far a neighbour can move all released integers together: in L1, and in squared L2.
-
-    ``one_number`` says that a neighbour moves one number of one release only. Then the exact δ of Theorem 6
-    applies; otherwise (several quantiles, or a person's items in several releases) zCDP composes them.
-    """
-
-    l1: int
-    l2_squared: int
-    one_number: bool = False
-
-    @classmethod
-    def of(cls, sensitivity: "int | Sensitivity") -> "Sensitivity":
-        """An integer is the sensitivity of one number in one release."""
-        if isinstance(sensitivity, Sensitivity):
-            return sensitivity
-        checked = integer("sensitivity", sensitivity, 1)
-        return cls(checked, checked**2, one_number=True)
-
-    @property
-    def l2(self) -> float:
-        """The L2 distance, rounded up."""
-        root = math.isqrt(self.l2_squared)
-        return float(root) if root**2 == self.l2_squared else math.nextafter(math.sqrt(self.l2_squared), math.inf)
+# A check asks for less than the promised ε or δ by this factor, to cover the rounding errors of its arithmetic.
+CHECK_MARGIN = 1 - 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class PureDP:
+class PureDP(LaplaceNoise):
     """ε-differential privacy, by discrete Laplace noise (Theorem 5).
 
     >>> PureDP(epsilon=0.5).noise_scale(2)
@@ -63,7 +40,8 @@ class PureDP:
     """
 
     epsilon: float
-    noise: ClassVar[Literal["laplace"]] = "laplace"
+    symbol = "ε"
+    composition_rule = "sum"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
@@ -81,19 +59,15 @@ class PureDP:
             scale = math.nextafter(scale, math.inf)
         return scale
 
-    def alpha(self, beta: float, sensitivity: int | Sensitivity = 2, *, exact: bool = False) -> float:
-        """α in grid steps: |noise| reaches it with probability β, by the paper's formula ln(1/β)·b.
+    @property
+    def epsilon_delta(self) -> tuple[float, float]:
+        """(ε, 0)."""
+        return self.epsilon, 0.0
 
-        The formula is that of continuous noise. ``exact=True`` gives the smallest whole number of grid steps
-        that the discrete noise really added reaches with probability at most β.
-        """
-        beta, scale = probability("beta", beta), self.noise_scale(sensitivity)
-        if not exact:
-            return scale * math.log(1 / beta)
-        # P[|X| ≥ k] = 2·exp(-k/b) / (1 + exp(-1/b)) for k ≥ 1
-        return float(max(1, math.ceil(scale * math.log(2 / (beta * (1 + math.exp(-1 / scale)))))))
-
-    paper_alpha = alpha
+    @property
+    def implied_rho(self) -> float:
+        """ε-DP is ε·tanh(ε/2)-zCDP (Theorem 12)."""
+        return self.epsilon * math.tanh(self.epsilon / 2) * (1 + 1e-12)
 
     def to_approx(self, delta: float) -> "ApproxDP":
         """ε-DP is (ε, δ)-DP for every δ."""
@@ -103,72 +77,26 @@ class PureDP:
         """Whether the ε that OpenDP's privacy map reports is within this promise."""
         return reported <= self.epsilon
 
+    @property
+    def size(self) -> float:
+        """ε."""
+        return self.epsilon
 
-class _Gaussian:
-    """What the two guarantees with discrete Gaussian noise share."""
+    def of_size(self, size: float) -> "PureDP":
+        """Another ε."""
+        return PureDP(epsilon=size)
 
-    noise: ClassVar[Literal["gaussian"]] = "gaussian"
+    def taken_by(self, spend: Guarantee, rho: float | None) -> float | None:
+        """The ε of a pure spend; no other can be part of a pure total."""
+        return spend.pure_epsilon
 
-    def noise_scale(self, sensitivity: int | Sensitivity) -> float:
-        raise NotImplementedError
-
-    def alpha(self, beta: float, sensitivity: int | Sensitivity = 2, *, exact: bool = False) -> float:
-        """α in grid steps: |noise| reaches it with probability β, both tails, by the normal quantile.
-
-        The formula is that of continuous noise. ``exact=True`` gives the smallest whole number of grid steps
-        that the discrete noise really added reaches with probability at most β.
-        """
-        beta, sigma = probability("beta", beta), self.noise_scale(sensitivity)
-        if exact:
-            return float(discrete_gaussian.two_sided_alpha(sigma, beta))
-        return sigma * NormalDist().inv_cdf(1 - beta / 2)
-
-    def paper_alpha(self, beta: float, sensitivity: int | Sensitivity = 2) -> float:
-        """The paper's equations 5 and 6, which bound one tail only: P[noise > alpha] ≤ beta."""
-        return self.noise_scale(sensitivity) * NormalDist().inv_cdf(1 - probability("beta", beta))
+    def least_size(self, p: Probabilities, q: Probabilities) -> Probabilities:
+        """The least ε."""
+        return least_epsilon(p, q, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ZCDP(_Gaussian):
-    """ρ-zero-concentrated differential privacy, by discrete Gaussian noise (Theorem 7).
-
-    >>> round(ZCDP(rho=1.0).to_approx(1e-6).epsilon, 3)
-    7.766
-    """
-
-    rho: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", positive("rho", self.rho))
-
-    def __str__(self) -> str:
-        return f"ρ={self.rho:.4g}"
-
-    def noise_scale(self, sensitivity: int | Sensitivity) -> float:
-        """σ = sensitivity / √(2ρ), the paper's Definition of the ρ-zCDP Gaussian mechanism, rounded up."""
-        return Sensitivity.of(sensitivity).l2 / math.sqrt(2 * self.rho) * MAP_ROUNDING
-
-    def to_approx(self, delta: float) -> "ApproxDP":
-        """The (ε, δ) that ρ-zCDP implies (Canonne, Kamath, Steinke, arXiv:2004.00010v5, Section 2.3).
-
-        ε = min over a > 1 of aρ + (ln(1/δ) + (a-1)·ln(1-1/a) - ln a) / (a-1). Every a is sound, so an
-        imperfect minimum costs a little ε and nothing else.
-        """
-        delta = probability("delta", delta)
-        return ApproxDP(epsilon=_epsilon_of_zcdp(self.rho, delta), delta=delta)
-
-    def paper_to_approx(self, delta: float) -> "ApproxDP":
-        """The paper's looser conversion, ε = ρ + 2√(ρ·ln(1/δ))."""
-        delta = probability("delta", delta)
-        return ApproxDP(epsilon=self.rho + 2 * math.sqrt(self.rho * math.log(1 / delta)), delta=delta)
-
-    def covers(self, reported: float, sensitivity: int | Sensitivity) -> bool:
-        """Whether the ρ that OpenDP's privacy map reports is within this promise."""
-        return reported <= self.rho
-
-
-@dataclass(frozen=True, kw_only=True)
-class ApproxDP(_Gaussian):
+class ApproxDP(GaussianNoise):
     """(ε, δ)-differential privacy, by discrete Gaussian noise whose exact δ was checked (Theorem 6).
 
     ``calibration="analytic"`` takes the smallest σ that passes; ``"classic"`` takes the paper's
@@ -183,6 +111,7 @@ class ApproxDP(_Gaussian):
     epsilon: float
     delta: float
     calibration: Literal["analytic", "classic"] = "analytic"
+    symbol = "ε"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
@@ -215,6 +144,20 @@ class ApproxDP(_Gaussian):
         """Balle and Wang's σ for continuous noise: what ``noise_scale`` starts from, and stays close to."""
         return discrete_gaussian.continuous_sigma(self.epsilon, self.delta, Sensitivity.of(sensitivity).l2)
 
+    @property
+    def epsilon_delta(self) -> tuple[float, float]:
+        """(ε, δ)."""
+        return self.epsilon, self.delta
+
+    @property
+    def implied_rho(self) -> None:
+        """None: a bare (ε, δ) implies no zCDP."""
+
+    def noise_rho(self, *sensitivities: Sensitivity) -> float | None:
+        """The ρ of zCDP that its Gaussian noise has besides, when each item meets one of these sensitivities."""
+        rhos = (s.l2_squared / (2 * self.noise_scale(s) ** 2) * (1 + 1e-12) for s in sensitivities)
+        return max(rhos, default=None)
+
     def to_approx(self, delta: float) -> "ApproxDP":
         """The same ε at a larger δ. A smaller δ does not follow from this claim alone."""
         if probability("delta", delta) < self.delta:
@@ -226,30 +169,86 @@ class ApproxDP(_Gaussian):
         sensitivity = Sensitivity.of(sensitivity)
         return self._holds(sensitivity.l2 / math.sqrt(2 * reported), sensitivity)
 
+    @property
+    def size(self) -> float:
+        """ε, at its δ."""
+        return self.epsilon
+
+    def of_size(self, size: float) -> "ApproxDP":
+        """Another ε at the same δ."""
+        return ApproxDP(epsilon=size, delta=self.delta)
+
+    def least_size(self, p: Probabilities, q: Probabilities) -> Probabilities:
+        """The least ε at its δ."""
+        return least_epsilon(p, q, self.delta)
+
     def _holds(self, sigma: float, sensitivity: Sensitivity) -> bool:
         if sensitivity.one_number and sigma <= 2 * discrete_gaussian.LARGEST_EXACT_SIGMA:
-            return discrete_gaussian.delta(sigma, sensitivity.l1, self.epsilon) <= self.delta * HAIR
-        return _epsilon_of_zcdp(sensitivity.l2_squared / (2 * sigma * sigma), self.delta) <= self.epsilon * HAIR
+            return discrete_gaussian.delta(sigma, sensitivity.l1, self.epsilon) <= self.delta * CHECK_MARGIN
+        return epsilon_of_zcdp(sensitivity.l2_squared / (2 * sigma * sigma), self.delta) <= self.epsilon * CHECK_MARGIN
 
 
-Guarantee = PureDP | ApproxDP | ZCDP
+@dataclass(frozen=True, kw_only=True)
+class ZCDP(GaussianNoise):
+    """ρ-zero-concentrated differential privacy, by discrete Gaussian noise (Theorem 7).
 
+    >>> round(ZCDP(rho=1.0).to_approx(1e-6).epsilon, 3)
+    7.766
+    """
 
-def _epsilon_of_zcdp(rho: float, delta: float) -> float:
-    """The smallest ε found over orders a = 1 + e^t, by golden-section search on t."""
+    rho: float
+    symbol = "ρ"
+    composition_rule = "zcdp"
 
-    def epsilon(t: float) -> float:
-        gap = math.exp(t)  # a - 1
-        log_ratio = math.log(gap) - math.log1p(gap)  # ln(1 - 1/a)
-        return (1 + gap) * rho + (math.log(1 / delta) + gap * log_ratio - math.log1p(gap)) / gap
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", positive("rho", self.rho))
 
-    golden = (math.sqrt(5) - 1) / 2
-    low, high = -20.0, 60.0
-    for _ in range(120):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        low, high = (low, right) if epsilon(left) < epsilon(right) else (left, high)
-    # Below ε = 0 the claim would be (0, δ); a tiny positive ε says the same and stays a legal parameter.
-    return max(epsilon((low + high) / 2) * (1 + 1e-12), 1e-12)
+    def __str__(self) -> str:
+        return f"ρ={self.rho:.4g}"
+
+    def noise_scale(self, sensitivity: int | Sensitivity) -> float:
+        """σ = sensitivity / √(2ρ), the paper's Definition of the ρ-zCDP Gaussian mechanism, rounded up."""
+        return Sensitivity.of(sensitivity).l2 / math.sqrt(2 * self.rho) * MAP_ROUNDING
+
+    @property
+    def epsilon_delta(self) -> None:
+        """None: at each δ it has another ε."""
+
+    @property
+    def implied_rho(self) -> float:
+        """ρ."""
+        return self.rho
+
+    def to_approx(self, delta: float) -> "ApproxDP":
+        """The (ε, δ) that ρ-zCDP implies (Canonne, Kamath, Steinke, arXiv:2004.00010v5, Section 2.3)."""
+        delta = probability("delta", delta)
+        return ApproxDP(epsilon=epsilon_of_zcdp(self.rho, delta), delta=delta)
+
+    def paper_to_approx(self, delta: float) -> "ApproxDP":
+        """The paper's looser conversion, ε = ρ + 2√(ρ·ln(1/δ))."""
+        delta = probability("delta", delta)
+        return ApproxDP(epsilon=self.rho + 2 * math.sqrt(self.rho * math.log(1 / delta)), delta=delta)
+
+    def covers(self, reported: float, sensitivity: int | Sensitivity) -> bool:
+        """Whether the ρ that OpenDP's privacy map reports is within this promise."""
+        return reported <= self.rho
+
+    @property
+    def size(self) -> float:
+        """ρ."""
+        return self.rho
+
+    def of_size(self, size: float) -> "ZCDP":
+        """Another ρ."""
+        return ZCDP(rho=size)
+
+    def taken_by(self, spend: Guarantee, rho: float | None) -> float | None:
+        """The ρ of a spend; one of which none is known cannot be part of a total in ρ."""
+        return rho
+
+    def least_size(self, p: Probabilities, q: Probabilities) -> Probabilities:
+        """The least ρ."""
+        return least_rho(p, q)
 
 
 @lru_cache(maxsize=256)
@@ -258,44 +257,3 @@ def _analytic_sigma(epsilon: float, delta: float, sensitivity: Sensitivity) -> f
     if sigma is None:
         sigma = sensitivity.l2 / math.sqrt(2 * rho_for(epsilon, delta)) * (1 + 1e-9)
     return sigma * MAP_ROUNDING
-
-
-@lru_cache(maxsize=256)
-def rho_for(epsilon: float, delta: float) -> float:
-    """The largest ρ (to a part in 10^12) whose tight conversion at δ is at most ε."""
-    low, high = 0.0, epsilon
-    while _epsilon_of_zcdp(high, delta) <= epsilon:
-        low, high = high, high * 2
-    for _ in range(200):
-        middle = (low + high) / 2
-        if high - low <= 1e-12 * high:
-            break
-        low, high = (middle, high) if _epsilon_of_zcdp(middle, delta) <= epsilon else (low, middle)
-    if low == 0.0:
-        raise ParameterError(f"epsilon={epsilon:g} with delta={delta:g} is too small to calibrate noise for.")
-    return low
-
-
-def checked_guarantee(guarantee: Guarantee) -> Guarantee:
-    """``guarantee``, if it is one."""
-    if not isinstance(guarantee, PureDP | ApproxDP | ZCDP):
-        raise ParameterTypeError(f"guarantee must be a PureDP, ApproxDP or ZCDP, not {type(guarantee).__name__}.")
-    return guarantee
-
-
-GUARANTEES = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
-
-
-def of_guarantee(guarantee: Guarantee) -> dict[str, Any]:
-    """A guarantee by its name: ``{"PureDP": {"epsilon": 1.0}}``."""
-    return {type(guarantee).__name__: asdict(guarantee)}
-
-
-def guarantee_of(record: Any) -> Guarantee:
-    """The guarantee that ``of_guarantee`` wrote."""
-    if not isinstance(record, dict) or len(record) != 1:
-        raise ValueError("a guarantee has one name")
-    ((name, parameters),) = record.items()
-    if (kind := GUARANTEES.get(name)) is None:
-        raise ValueError("no such guarantee")
-    return kind(**fields_of(parameters, [field.name for field in fields(kind)]))

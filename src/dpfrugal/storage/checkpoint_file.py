@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.errors import CheckpointError, CheckpointWarning, DPFrugalError
+from dpfrugal.storage import durable
 from dpfrugal.storage.json_values import integer_of, list_of
 from dpfrugal.version import __version__
 
@@ -57,23 +58,14 @@ def write(path: str | os.PathLike[str], contents: Contents) -> None:
     unfinished = target.with_name(f".{target.name}.{os.urandom(4).hex()}.{os.getpid()}.unfinished")
     try:
         _clear_unfinished(target)
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                for part in _encoded(contents):
-                    file.write(part)
-                file.flush()
-                os.fsync(file.fileno())
+            durable.write_new(unfinished, _encoded(contents))
             os.replace(unfinished, target)
         except BaseException:
             with suppress(OSError):
                 unfinished.unlink()
             raise
-        directory = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        durable.sync_folder(target.parent)
     except OSError as error:
         raise CheckpointError(f"The checkpoint {target} could not be written: {error.strerror}.") from None
 
@@ -112,7 +104,7 @@ def read(path: str | os.PathLike[str], kind: str) -> Contents:
 
 
 def restored(source: str | os.PathLike[str], work: Callable[[], T]) -> T:
-    """What ``work`` makes of a checkpoint; whatever it trips over, the checkpoint is to blame."""
+    """The result of ``work`` on a checkpoint; whatever fails in it is reported as a checkpoint that is invalid."""
     try:
         return work()
     except (DPFrugalError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError, AttributeError):

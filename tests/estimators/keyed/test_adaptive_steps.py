@@ -12,10 +12,8 @@ from dpfrugal.estimators.keyed.adaptive_steps import (
     UP,
     adapted,
     exponents,
-    usual_noise,
 )
 from dpfrugal.kernels.layout import STEP_EXPONENT
-from dpfrugal.privacy.guarantees import Sensitivity
 
 ONE = dpf.PureDP(epsilon=1.0)
 
@@ -37,19 +35,14 @@ ONE = dpf.PureDP(epsilon=1.0)
         (LARGEST_EXPONENT | UP, 9, LARGEST_EXPONENT | UP),
     ],
 )
-def test_the_rule(before: int, moved: float, after: int) -> None:
+def test_adapted__follows_the_rule(before: int, moved: float, after: int) -> None:
     assert adapted(np.array([before], dtype=np.uint8), np.array([moved * 1.0]), usual=3.0).tolist() == [after]
 
 
-def test_a_byte_holds_every_step() -> None:
+def test_adapted__fits_every_step_into_a_byte() -> None:
     assert LARGEST_EXPONENT <= STEP_EXPONENT
     assert STEP_EXPONENT & (UP | DOWN) == 0
     assert exponents(np.array([LARGEST_EXPONENT | DOWN], dtype=np.uint8)).tolist() == [LARGEST_EXPONENT]
-
-
-def test_usual_noise_is_the_standard_deviation() -> None:
-    assert usual_noise(ONE, Sensitivity(2, 4)) == pytest.approx(2 * np.sqrt(2))
-    assert usual_noise(dpf.ZCDP(rho=0.5), Sensitivity(2, 4)) == pytest.approx(2)
 
 
 def releases(
@@ -67,7 +60,7 @@ def releases(
     return errors, alphas
 
 
-def test_a_key_a_thousand_steps_away_arrives_within_ten_releases_and_settles() -> None:
+def test_adaptive_steps__bring_a_key_a_thousand_steps_away_within_ten_releases() -> None:
     """300 keys of 100 rows a release.
 
     After ten releases a key is within 100 grid units with probability 0.967 (measured over 20,000 keys), independently
@@ -95,7 +88,7 @@ def settled_steps(keys: int, releases: int) -> np.ndarray:
     return np.array(table["alpha"]) / ONE.alpha(0.05, 2, exact=True)
 
 
-def test_a_settled_step_shrinks_until_noise_is_no_larger_than_jitter() -> None:
+def test_adaptive_steps__shrink_until_noise_is_no_larger_than_jitter() -> None:
     """Noise has a standard deviation of 2√2·s, jitter one of √(s/4f): they are equal at s = 78.
 
     After twenty releases a step is at most 64 with probability 0.995 (measured): for under 80% of 200, below 1e-40.
@@ -104,7 +97,7 @@ def test_a_settled_step_shrinks_until_noise_is_no_larger_than_jitter() -> None:
     assert np.mean(settled_steps(200, 20) < 78) > 0.8
 
 
-def test_a_key_without_rows_comes_to_the_smallest_step() -> None:
+def test_adaptive_steps__of_a_key_without_rows_come_to_the_smallest() -> None:
     """By noise alone a step is above 2 with probability 0.0075 (measured): for a tenth of 400 keys, below 1e-29."""
     k = dpf.KeyedDPFrugal1U(0.5, ONE, keys=np.arange(400))
     for _ in range(20):

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 import dpfrugal as dpf
+from dpfrugal.estimators.keyed.raw_state import RawState
+from dpfrugal.estimators.keyed.state_record import release_of_record, release_to_record, restore_record, to_record
 from dpfrugal.privacy import noise
 from tests.support.command_line import refused, run
 
@@ -45,7 +47,7 @@ def tape(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("cut", [0, 1_000, 3_500])
-def test_a_restored_table_goes_on_exactly(name: str, cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_record__goes_on_exactly(name: str, cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run_through(*, restore: bool) -> list[Any]:
         tape(monkeypatch)
         estimator, seen = make(name), []
@@ -56,10 +58,10 @@ def test_a_restored_table_goes_on_exactly(name: str, cut: int, tmp_path: Path, m
         if restore:
             estimator.save(tmp_path / "k.private")
             estimator = dpf.KeyedDPFrugal1U.load(tmp_path / "k.private", accept_replay_risk=True)
-            if estimator._contributions is not None:  # sampling goes on anew; here as before
-                estimator._contributions._order = np.random.default_rng(6)
-        elif estimator._contributions is not None:
-            estimator._contributions._order = np.random.default_rng(6)
+            if estimator._person_limits is not None:  # sampling goes on anew; here as before
+                estimator._person_limits._order = np.random.default_rng(6)
+        elif estimator._person_limits is not None:
+            estimator._person_limits._order = np.random.default_rng(6)
         if seen and cut == 1_500:
             seen.append(estimator.release())
         feed(estimator, name, cut, 6_000)
@@ -71,17 +73,8 @@ def test_a_restored_table_goes_on_exactly(name: str, cut: int, tmp_path: Path, m
         assert was.equals(now, check_metadata=True) if isinstance(was, pa.Table) else was == now
 
 
-def test_the_last_release_is_restored(tmp_path: Path) -> None:
-    k = make("declared")
-    feed(k, "declared", 0, 900)
-    table = k.release()
-    k.save(tmp_path / "k.private")
-    restored = dpf.KeyedDPFrugal1U.load(tmp_path / "k.private", accept_replay_risk=True).release()
-    assert restored.equals(table, check_metadata=True)
-
-
 @pytest.mark.parametrize("name", ["declared", "discovered"])
-def test_a_stale_table_is_refused_or_forgets(name: str, tmp_path: Path) -> None:
+def test_state_record__that_is_stale_is_refused_or_forgets(name: str, tmp_path: Path) -> None:
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ApproxDP(epsilon=2.0, delta=1e-6))
     k = make(name, ledger=ledger, dataset="clicks")
     k.update_many(ROWS[0][:2_000], ROWS[1][:2_000])
@@ -104,7 +97,7 @@ def test_a_stale_table_is_refused_or_forgets(name: str, tmp_path: Path) -> None:
     assert len(ledger.dataset("clicks").spends) == 1
 
 
-def test_the_budget_is_spent_before_any_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keyed_dp_frugal__spends_the_budget_before_any_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ApproxDP(epsilon=2.0, delta=1e-6))
     k = make("discovered", ledger=ledger, dataset="clicks")
     feed(k, "discovered", 0, 100)
@@ -124,7 +117,7 @@ def test_the_budget_is_spent_before_any_noise(tmp_path: Path, monkeypatch: pytes
         make("discovered", ledger=ledger, dataset="clicks")
 
 
-def test_a_person_is_covered_wherever_the_rows_lie(tmp_path: Path) -> None:
+def test_keyed_dp_frugal__covers_a_person_wherever_the_rows_lie(tmp_path: Path) -> None:
     """Two rows in each of three keys cover any two rows of a person, but not any three: those may be in one key."""
     ledger = dpf.Ledger(tmp_path / "budget.db", total=ONE, max_items_per_person=3)
     for items, keys in ((2, 3), (3, 2)):
@@ -134,7 +127,7 @@ def test_a_person_is_covered_wherever_the_rows_lie(tmp_path: Path) -> None:
         make("declared", ledger=ledger, dataset="c", max_items_per_person=items, max_keys_per_person=most)
 
 
-def test_what_cannot_be_charged_or_saved_is_refused(tmp_path: Path) -> None:
+def test_keyed_dp_frugal__refuses_what_cannot_be_charged_or_saved(tmp_path: Path) -> None:
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ZCDP(rho=1.0))
     with pytest.raises(dpf.ParameterError, match="discover_keys"):
         dpf.KeyedDPFrugal1U(0.5, dpf.ZCDP(rho=0.1), discover_keys=FOUND, ledger=ledger, dataset="clicks")
@@ -145,7 +138,7 @@ def test_what_cannot_be_charged_or_saved_is_refused(tmp_path: Path) -> None:
         dpf.PrivateQuantile.load(tmp_path / "k.private", accept_replay_risk=True)
 
 
-def test_watch_by_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+def test_watch_by__goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     keys, ledger, lines = (
         tmp_path / "keys.txt",
         tmp_path / "budget.db",
@@ -165,7 +158,7 @@ def test_watch_by_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     assert "other options" in refused(*options, text=lines)
 
 
-def test_a_stale_table_that_counts_people_cannot_go_on(tmp_path: Path) -> None:
+def test_state_record__that_is_stale_and_counts_people_cannot_go_on(tmp_path: Path) -> None:
     """Rows that were taken after the checkpoint are not in its counts: a person could have more than the bound."""
     ledger = dpf.Ledger(tmp_path / "budget.db", total=dpf.ApproxDP(epsilon=2.0, delta=1e-6))
     k = make("discovered", ledger=ledger, dataset="clicks")
@@ -174,3 +167,53 @@ def test_a_stale_table_that_counts_people_cannot_go_on(tmp_path: Path) -> None:
     k.release()
     with pytest.raises(dpf.ReplayError, match="rows per person"):
         dpf.KeyedDPFrugal1U.load(tmp_path / "k.private", ledger=ledger, forget_if_stale=True)
+
+
+# As an earlier version wrote them: streams that run today must go on after an update.
+OLD_RECORD: dict[str, Any] = {
+    "anchors": "AAAAAAAAFEAAAAAAAAAUQAAAAAAAABTAAAAAAAAA8L8=",
+    "clock": 40,
+    "coin_key": 10456931703713568484,
+    "estimates": "BQAAAAAAAAAFAAAAAAAAAPv///////////////////8=",
+    "farthest": 5,
+    "public": None,
+    "released_at": 40,
+    "steps": "AAAAAA==",
+    "widest": 1,
+}
+OLD_RELEASE = {
+    "alphas": "AAAAAAAAKkAAAAAAAAAqQAAAAAAAACpAAAAAAAAAKkA=",
+    "keys": None,
+    "values": "AAAAAAAAFEAAAAAAAAAUQAAAAAAAABTAAAAAAAAA8L8=",
+}
+
+
+def test_state_record__a_stream_record_of_an_earlier_version_is_restored_and_written_alike() -> None:
+    estimator = dpf.KeyedDPFrugal1U([0.5, 0.9], ONE, keys=["a", "b"], coin_seed=9)
+    raw = RawState(estimator)
+    restore_record(raw, OLD_RECORD)
+    assert raw.walks.estimates.tolist() == [[5, 5], [-5, -1]]
+    assert raw.walks.anchors.tolist() == [[5.0, 5.0], [-5.0, -1.0]]
+    assert estimator.items == raw.walks.released_at == 40
+    assert to_record(raw) == OLD_RECORD
+    release = release_of_record(estimator, OLD_RELEASE)
+    assert release["value"].to_pylist() == [5.0, 5.0, -5.0, -1.0]
+    assert release["key"].to_pylist() == ["a", "a", "b", "b"]
+    assert release_to_record(estimator, release) == OLD_RELEASE
+
+
+def test_state_record__a_stream_record_holds_discovered_keys() -> None:
+    cost: dict[str, Any] = {"discover_keys": FOUND, "adaptive_steps": False}
+    raw = RawState(dpf.KeyedDPFrugal1U(0.5, ONE, **cost, coin_seed=1))
+    raw.add_public_keys([])
+    raw.add_public_keys(["x", "y"])
+    raw.take(7, np.array([1], dtype=np.int32), np.array([[3]]))
+    again = RawState(dpf.KeyedDPFrugal1U(0.5, ONE, **cost, coin_seed=2))
+    again.add_public_keys([])
+    restore_record(again, to_record(raw))
+    assert again.estimator.keys.to_pylist() == ["x", "y"]
+    assert again.walks.estimates.tolist() == [[0], [3]]
+    assert again.walks.path == raw.walks.path
+    assert again.estimator.items == 7
+    with pytest.raises(ValueError, match="reshape"):
+        restore_record(again, to_record(raw) | {"estimates": OLD_RECORD["estimates"]})

@@ -34,7 +34,7 @@ def far_off(items: NDArray[np.float64], release: dpf.SegmentRelease) -> list[boo
 
 
 @pytest.mark.parametrize("name", ["normal", "standard_cauchy", "exponential"])
-def test_a_long_segment_is_as_good_as_many_short_ones(name: str) -> None:
+def test_one_scan__is_as_good_as_many_short_segments(name: str) -> None:
     # The error added to the items' own quantile has a standard deviation below 0.3 of that unit: 3 is ten of them.
     items = getattr(np.random.default_rng(5), name)(size=400_000) * 7 + 1000
     release = concluded(items, [0.1, 0.5, 0.99], items[SAMPLE:])
@@ -44,14 +44,14 @@ def test_a_long_segment_is_as_good_as_many_short_ones(name: str) -> None:
     assert far_off(items, concluded(items, [0.5], items[SAMPLE:] + 0.2)) == [True]
 
 
-def test_a_number_that_holds_the_quantile_is_found() -> None:
+def test_one_scan__finds_a_number_that_holds_the_quantile() -> None:
     items = np.floor(np.random.default_rng(6).lognormal(4, 1, 600_000))
     # Both numbers hold q by more than thirty standard deviations of the noise.
     values = concluded(items, [0.3, 0.5], items[SAMPLE:]).values
     assert [round(value) for value in values] == np.quantile(items, [0.3, 0.5]).tolist()
 
 
-def test_expect_before_anything_is_known_changes_the_length_only() -> None:
+def test_expect__changes_the_length_only_before_anything_is_known() -> None:
     p = dpf.PrivateQuantile(0.5, dpf.PureDP(epsilon=1.0))
     edges = p.edges
     p.expect(12_345)
@@ -59,17 +59,17 @@ def test_expect_before_anything_is_known_changes_the_length_only() -> None:
     assert np.array_equal(p.edges, edges)
 
 
-def test_segments_may_be_pooled_and_items_may_be_missing() -> None:
+def test_absorb__pools_segments_and_takes_missing_items() -> None:
     p = dpf.PrivateQuantile(0.5, dpf.PureDP(epsilon=1.0), nan_policy="omit")
     counts = np.zeros(p.edges.size + 1, dtype=np.int64)
     counts[3] = p.segment_length - 10
     p.absorb(counts, whole=False, missing=3)
-    assert p._machine.items == 0
+    assert p._planner.items == 0
     p.absorb(counts, whole=False)
-    assert p._machine.items == p.items == 2 * (counts[3]) + 3
+    assert p._planner.items == p.items == 2 * (counts[3]) + 3
 
 
-def test_refusals() -> None:
+def test_expect_and_absorb__refuse_in_sentences() -> None:
     p = dpf.PrivateQuantile(0.5, dpf.PureDP(epsilon=1.0))
     counts = np.ones(p.edges.size + 1, dtype=np.int64)
     with pytest.raises(ItemError, match="NaN or nulls"):

@@ -16,7 +16,7 @@ from dpfrugal.keys.index import KeyIndex
 from dpfrugal.parameters import integer
 
 
-def declared_keys(keys: Any, by: str) -> Any:
+def fetched_keys(keys: Any, by: str) -> Any:
     """The caller's keys as whatever ``KeyedDPFrugal1U`` takes: a DataFrame's are fetched."""
     if hasattr(keys, "isStreaming"):
         if keys.isStreaming:

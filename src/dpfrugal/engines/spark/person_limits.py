@@ -1,7 +1,7 @@
 """People on Spark: which rows of a person count, in one table or over all batches of a stream.
 
-Which rows are taken depends on that person's rows and on chance only, as in ``contributions``. Of a stream, what each
-person has had taken so far is raw: executors write it beside the other raw state, and read it from there.
+Which rows count depends on that person's rows and on chance only, as in ``keys.person_limits``. How many rows of each
+person a stream has counted so far is raw: executors write it beside the other raw state, and read it from there.
 """
 
 from collections.abc import Sequence

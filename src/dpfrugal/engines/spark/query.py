@@ -1,7 +1,7 @@
 """A running stream: Spark's StreamingQuery, which ends in our own sentence where we refused something.
 
 What a micro-batch raises goes through Java, and comes back as a ``StreamingQueryException`` with a stack trace. The
-refusal is remembered on its way out; whoever waits for the query gets that.
+refusal is remembered before that, and raised to whoever waits for the query.
 """
 
 import inspect

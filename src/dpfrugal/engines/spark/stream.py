@@ -21,6 +21,7 @@ from dpfrugal.engines.spark.stream_checkpoint import Records
 from dpfrugal.engines.spark.table import Rows, counts
 from dpfrugal.engines.two_scans import Options, checked_options
 from dpfrugal.errors import ParameterError, PrivacyError, ReplayError
+from dpfrugal.estimators.base import estimator_of_raw, raw_contents
 from dpfrugal.estimators.releases import SegmentRelease
 from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
 from dpfrugal.privacy.guarantees import Guarantee
@@ -53,7 +54,7 @@ def stream_private_quantiles(
     checked_options(options, Options)
     ledger, dataset = options.pop("ledger", None), options.pop("dataset", None)
     estimator = PrivateQuantile(quantiles, guarantee, half_life=half_life, **options)
-    query = {"kind": "private_quantiles", "column": column, "parameters": estimator._contents().parameters}
+    query = {"kind": "private_quantiles", "column": column, "parameters": estimator.parameters()}
     records = Records(df.sparkSession, checkpoint, query).ready()
     if records.newest() is None:  # a stream that goes on has been charged
         options["ledger"], options["dataset"] = ledger, dataset
@@ -79,23 +80,21 @@ class Segments:
         newest_batch = -1
         if (newest := records.newest()) is not None:
             newest_batch, record = newest
-            contents = Contents(type(estimator).__name__, estimator._contents().parameters, record["state"])
-            self._estimator = PrivateQuantile._of_contents(contents)
-            self._estimator._account = goes_on(record["account"], ledger, dataset, newest_batch)
-            if self._estimator._account.stale:
-                self._estimator._forget()
+            contents = Contents(type(estimator).__name__, estimator.parameters(), record["state"])
+            self._estimator = estimator_of_raw(PrivateQuantile, contents)
+            self._estimator.resume(goes_on(record["account"], ledger, dataset, newest_batch))
         self._order = Order(newest_batch)
 
     def take(self, batch: Any, batch_id: int) -> None:
         """Count a batch and record it, then release; or, where it is recorded already, release the same again."""
         with self._order.turn(batch_id) as is_new:
             if is_new:
-                self._estimator._account.begin_batch(batch_id)
+                self._estimator.account.begin_batch(batch_id)
                 self._count(batch)
-                state, account = self._estimator._contents().state, self._estimator._account.to_record()
+                state, account = raw_contents(self._estimator).state, self._estimator.account.to_record()
                 self._records.write(batch_id, {"state": state, "account": account})
-            self._estimator._account.settle_batch()
-        if self._estimator._machine.items:  # a segment is complete: nothing is drawn for this release
+            self._estimator.account.settle_batch()
+        if self._estimator.completed_items:  # a segment is complete: nothing is drawn for this release
             self._sink(self._estimator.release(), batch_id)
 
     def _count(self, batch: Any) -> None:

@@ -1,4 +1,4 @@
-"""Quantiles per key of a Spark stream: a walk that goes on from micro-batch to micro-batch.
+"""Quantiles per key of a Spark stream: estimates that continue from micro-batch to micro-batch.
 
 Between releases the estimates are raw, and so are counts of keys that are not public and of people's rows. The
 executors write them to the checkpoint and read them from there; the driver sees them only to add noise, when a release
@@ -9,26 +9,23 @@ gets the recorded release again (docs/proofs.md, Theorem 13).
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Unpack
-
-import numpy as np
 
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.engines.spark.columns import checked_frame, field, item
-from dpfrugal.engines.spark.key_discovery import counted_keys, keep_public, release_of_public
-from dpfrugal.engines.spark.keys import declared_keys, key_frame
+from dpfrugal.engines.spark.key_discovery import counted_keys
+from dpfrugal.engines.spark.keys import fetched_keys, key_frame
 from dpfrugal.engines.spark.person_limits import People
 from dpfrugal.engines.spark.query import Query, checked_sink, checked_trigger
 from dpfrugal.engines.spark.stream import Order, goes_on
-from dpfrugal.engines.spark.stream_by_key_record import record_of, record_of_release, release_of_record, restore
 from dpfrugal.engines.spark.stream_checkpoint import Records
-from dpfrugal.engines.spark.table_by_key import Found, KeyedOptions, Walk, released_frame, take
+from dpfrugal.engines.spark.table_by_key import Found, KeyedOptions, Walk, released_frame
 from dpfrugal.engines.spark.worker import run
 from dpfrugal.engines.two_scans import checked_options
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
+from dpfrugal.estimators.keyed.state_record import release_of_record, release_to_record, restore_record, to_record
 from dpfrugal.parameters import integer
-from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, of_guarantee
+from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
 
 
 def stream_quantiles_by(
@@ -54,7 +51,7 @@ def stream_quantiles_by(
     ``table`` is a DataFrame of key, quantile, value and α. After a restart the sink may be called again for the last
     batch, with the same table: write by ``batch_id``. Declared keys are fixed for the checkpoint's life; discovered
     ones have their first value at the release after the one that finds them. With ``person``, a person's rows are
-    bounded over the whole stream, and those that come first have their turn first. The number of partitions may change.
+    bounded over the whole stream, and earlier batches take precedence. The number of partitions may change.
     """
     item(checked_frame(df, streaming=True), column)
     field(df, by)
@@ -63,7 +60,7 @@ def stream_quantiles_by(
     checked_options(options, KeyedOptions)
     integer("release_every", release_every, 1)
     ledger, dataset = options.pop("ledger", None), options.pop("dataset", None)
-    keys = declared_keys(keys, by)
+    keys = fetched_keys(keys, by)
     estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=keys, discover_keys=discover_keys, **options)
     if discover_keys is None:
         key_frame(df, by, estimator.keys)
@@ -77,9 +74,9 @@ def stream_quantiles_by(
         "person": person,
         "types": [field(df, name).dataType.simpleString() for name in (column, by, person) if name is not None],
         "quantiles": list(estimator.quantiles),
-        "guarantee": of_guarantee(guarantee),
+        "guarantee": guarantee.to_record(),
         "keys": hashlib.sha256(repr(estimator.keys.to_pylist()).encode("utf-8")).hexdigest(),
-        "discover_keys": None if discover_keys is None else of_guarantee(discover_keys),
+        "discover_keys": None if discover_keys is None else discover_keys.to_record(),
         "release_every": release_every,
         "options": {name: value for name, value in options.items() if name != "coin_seed"},
     }
@@ -119,12 +116,12 @@ class KeyedStream:
         self._counted: str | None = None  # and the rows of keys that are not public
         self._shown: Any = None
         if estimator.discover_keys is not None:
-            keep_public(estimator, [])
+            walk.raw.add_public_keys([])
         if (newest := records.newest()) is not None:
             newest_batch, state = newest
             self._restore(state)
-            estimator._account = goes_on(state["account"], ledger, dataset, newest_batch)
-            if estimator._account.stale:
+            estimator.resume(goes_on(state["account"], ledger, dataset, newest_batch))
+            if estimator.account.stale:
                 self._waiting, self._points, self._counted = 0, None, None
         self._order = Order(newest_batch)
 
@@ -132,9 +129,9 @@ class KeyedStream:
         """Walk through a batch and record it, then release; or, where it is recorded already, release the same."""
         with self._order.turn(batch_id) as is_new:
             if is_new:
-                self._estimator._account.begin_batch(batch_id)
+                self._estimator.account.begin_batch(batch_id)
                 self._walk_through(batch, batch_id)
-            self._estimator._account.settle_batch()
+            self._estimator.account.settle_batch()
         if self._shown is not None:
             self._sink(released_frame(batch, self._by, self._shown), batch_id)
 
@@ -163,19 +160,21 @@ class KeyedStream:
     def _release(self, after: Any, counted: Any) -> None:
         """Fetch what is raw, and add noise to it."""
         found = self._walk.checked(Found(run(after.toArrow)))
-        take(self._estimator, found)
+        self._walk.raw.take(found.rows, found.codes, found.points)
         self._shown = None
         if self._estimator.items:
-            release = self._estimator.release
-            self._shown = release() if counted is None else release_of_public(self._estimator, run(counted.toArrow))
+            self._shown = self._estimator.release() if counted is None else self._release_public(run(counted.toArrow))
         self._waiting, self._points, self._counted = 0, None, None
+
+    def _release_public(self, counted: Any) -> Any:
+        """A release of the public keys; it discovers more by the rows counted of the others."""
+        return self._walk.raw.release_public(counted.column("key"), counted.column("count").to_numpy())
 
     def _wait(self, after: Any, counted: Any, batch_id: int) -> None:
         """Let executors keep what is raw; the driver looks at how many rows there were."""
         points = self._records.write_frame(f"keys-{batch_id}", after)
         found = self._walk.checked(Found(self._records.frame(points).where("code < 0").toArrow()))
-        clock = np.array([self._estimator.items + found.rows], dtype=np.int64)
-        self._estimator._state = replace(self._estimator._state, clock=clock)
+        self._walk.raw.count_rows(found.rows)
         if counted is not None:
             self._counted = self._records.write_frame(f"counts-{batch_id}", counted)
         self._waiting, self._points, self._shown = self._waiting + 1, points, None
@@ -191,17 +190,17 @@ class KeyedStream:
     def _state(self) -> dict[str, Any]:
         """All of it is public but the key of coins and words, and what lies in the tables that it names."""
         return {
-            "estimator": record_of(self._estimator),
-            "shown": None if self._shown is None else record_of_release(self._estimator, self._shown),
+            "estimator": to_record(self._walk.raw),
+            "shown": None if self._shown is None else release_to_record(self._estimator, self._shown),
             "waiting": self._waiting,
             "points": self._points,
             "counted": self._counted,
             "people": None if self._people is None else self._people.parts,
-            "account": self._estimator._account.to_record(),
+            "account": self._estimator.account.to_record(),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        restore(self._estimator, state["estimator"])
+        restore_record(self._walk.raw, state["estimator"])
         self._shown = None if state["shown"] is None else release_of_record(self._estimator, state["shown"])
         self._waiting, self._points, self._counted = state["waiting"], state["points"], state["counted"]
         if self._people is not None:

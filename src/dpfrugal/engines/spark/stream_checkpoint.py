@@ -19,6 +19,7 @@ from pyspark.errors import IllegalArgumentException
 
 from dpfrugal.engines.spark.worker import run
 from dpfrugal.errors import ParameterError, PrivacyError, TableError
+from dpfrugal.storage import durable
 
 FORMAT: Final = 4
 FOLDER: Final = "dpfrugal-raw-state"
@@ -96,12 +97,8 @@ class Records:
                 self._files.delete(self._path(name), True)
 
     def _place_locally(self, folder: Path, draft: str, batch: int, text: bytes) -> None:
-        """On disk, and under its name if nothing has that: a link says so at once."""
-        descriptor = os.open(folder / draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        """Write it to disk, then link it to its name, which fails where the name exists."""
+        durable.write_new(folder / draft, [text])
         taken = False
         try:
             os.link(folder / draft, folder / str(batch))
@@ -111,11 +108,7 @@ class Records:
             self._rename(draft, batch)
         if taken:
             raise taken_already(batch)
-        directory = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        durable.sync_folder(folder)
 
     def _place(self, draft: str, batch: int, text: bytes) -> None:
         """The same on other file systems, by Hadoop's rename."""

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F  # noqa: N812
 
 from dpfrugal.engines import two_scans
-from dpfrugal.engines.spark.columns import KEPT, MISSING, bins_of, checked_frame, item, partitions_of, place
+from dpfrugal.engines.bins import SAMPLED, bin_in_sql, counts_of_bins
+from dpfrugal.engines.spark.columns import checked_frame, item, partitions_of
 from dpfrugal.engines.two_scans import Counts, Options, Sample
 from dpfrugal.estimators.releases import SegmentRelease
 from dpfrugal.privacy.guarantees import Guarantee
@@ -40,10 +41,8 @@ def private_quantiles(
 def counts(df: Any, column: str, edges: NDArray[np.float64]) -> Counts:
     """How many items of the column lie between the edges."""
     number, integers = item(df, column)
-    bins = df.select(number.alias("item")).selectExpr(f"{place(edges, integers=integers)} AS bin")
-    rows = bins.groupBy("bin").count().collect()
-    found = {row["bin"]: row["count"] for row in rows}
-    return Counts(bins_of(found, edges), found.get(MISSING, 0))
+    bins = df.select(number.alias("item")).selectExpr(f"{bin_in_sql(edges, integers=integers)} AS bin")
+    return counts_of_bins(bins.groupBy("bin").agg(F.count(F.lit(1)), F.lit(0)).collect(), edges)
 
 
 class Rows:
@@ -54,9 +53,9 @@ class Rows:
         numbered = df.select(number.alias("item"), F.monotonically_increasing_id().alias("row"))
         # Spark writes a number into the code it compiles, and bytes beside it: with these it compiles once, not anew
         # for every salt.
-        place = f"xxhash64(row, X'{secrets.token_hex(8)}')"
+        hashed = f"xxhash64(row, X'{secrets.token_hex(8)}')"
         self._rows = numbered.selectExpr(
-            "item", "row", f"CAST(shiftrightunsigned({place}, 11) AS DOUBLE) AS hash", f"(row & {INDEX}L) + 1 AS index"
+            "item", "row", f"CAST(shiftrightunsigned({hashed}, 11) AS DOUBLE) AS hash", f"(row & {INDEX}L) + 1 AS index"
         )
         self._partitions = partitions_of(df)
         self._kept = "false"
@@ -66,7 +65,7 @@ class Rows:
         looked_at = max(FEWEST, 2 * wanted // self._partitions)
         early = f"hash * index < {float(looked_at * HASHES)!r}D"
         found = self._rows.where(early).selectExpr("item", "row", "hash", f"{MARK} AS mark").toArrow()
-        row, places = found.column("row").to_numpy(), found.column("hash").to_numpy()
+        row, hashes = found.column("row").to_numpy(), found.column("hash").to_numpy()
         if not row.size:
             return Sample([], 0, 0, 0)
         partition = row >> INDEX_BITS
@@ -75,15 +74,13 @@ class Rows:
         rows = int(ends.sum())
         cut = HASHES * min(1.0, looked_at / int(ends.max()), wanted / rows)
         self._kept = f"{early} AND hash <= {cut!r}D"
-        kept = np.flatnonzero(places <= cut)
-        order = kept[np.lexsort((row[kept], places[kept]))]
+        kept = np.flatnonzero(hashes <= cut)
+        order = kept[np.lexsort((row[kept], hashes[kept]))]
         mark = int(np.bitwise_xor.reduce(found.column("mark").to_numpy()[order])) if order.size else 0
         return Sample(found.column("item").take(order), order.size, rows, mark)
 
     def rest(self, edges: NDArray[np.float64]) -> Counts:
         """One scan: the rows of each bin, and the fingerprint of those that are in the sample."""
-        bin_of = f"CASE WHEN {self._kept} THEN {KEPT} ELSE {place(edges, integers=self._integers)} END AS bin"
-        rows = self._rows.selectExpr(bin_of, f"CASE WHEN {self._kept} THEN {MARK} END AS mark")
-        found = rows.groupBy("bin").agg(F.count(F.lit(1)), F.bit_xor("mark")).collect()
-        number, marks = {row[0]: row[1] for row in found}, {row[0]: row[2] for row in found}
-        return Counts(bins_of(number, edges), number.get(MISSING, 0), marks.get(KEPT, 0))
+        own = f"CASE WHEN {self._kept} THEN {SAMPLED} ELSE {bin_in_sql(edges, integers=self._integers)} END AS bin"
+        rows = self._rows.selectExpr(own, f"CASE WHEN {self._kept} THEN {MARK} END AS mark")
+        return counts_of_bins(rows.groupBy("bin").agg(F.count(F.lit(1)), F.bit_xor("mark")).collect(), edges)

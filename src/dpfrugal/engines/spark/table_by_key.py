@@ -8,7 +8,6 @@ that it returns holds released values, and computing it again draws nothing (doc
 import logging
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -21,7 +20,7 @@ from dpfrugal.engines.spark.keys import (
     RESULT,
     checked_kind,
     coded,
-    declared_keys,
+    fetched_keys,
     gathered,
     in_order,
     key_frame,
@@ -34,6 +33,7 @@ from dpfrugal.engines.spark.worker import InWorker, run
 from dpfrugal.engines.two_scans import checked_options
 from dpfrugal.errors import ItemError
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
+from dpfrugal.estimators.keyed.raw_state import RawState
 from dpfrugal.kernels import coins
 from dpfrugal.parameters import NanPolicy, NullKeys, integer
 from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
@@ -85,21 +85,21 @@ def quantiles_by(
     item(checked_frame(df, streaming=False), column)
     field(df, by)
     estimator = KeyedDPFrugal1U(
-        quantiles, guarantee, keys=declared_keys(keys, by), discover_keys=discover_keys, **options
+        quantiles, guarantee, keys=fetched_keys(keys, by), discover_keys=discover_keys, **options
     )
     walk = Walk(estimator, column, by, order_by, person, partitions)
     if discover_keys is not None:
-        know_all_keys(estimator, df, by)
-        count_known_keys(estimator, walk.rows(df))
+        know_all_keys(walk.raw, df, by)
+        count_known_keys(walk.raw, walk.rows(df))
     together = walk.together(walk.rows(df), df, rounds=rounds)
     if rounds > 1:  # never gathered anew: a row that changed its position would be in two rounds
         together = run(together.localCheckpoint)
     for turn in range(rounds):
         own = together if rounds == 1 else together.where(f"round = {turn}")
-        take(estimator, walk.checked(Found(run(walk.walked(own).toArrow))))
+        found = walk.checked(Found(run(walk.walked(own).toArrow)))
+        walk.raw.take(found.rows, found.codes, found.points)
         if estimator.items:
-            estimator._last = None  # each round has its release, also one without rows
-            estimator.release()
+            walk.raw.fresh_release()  # each round has its release, also one without rows
     if not estimator.items:
         raise ItemError("There is nothing to release: the table has no rows.")
     return released_frame(df, by, estimator.release())
@@ -147,10 +147,11 @@ class Walk:
         *,
         undeclared: bool = False,
     ) -> None:
-        checked_kind(estimator._index)
+        self.raw = RawState(estimator)
+        checked_kind(self.raw.index)
         self._estimator, self._column, self._by = estimator, column, by
         self._order_by, self._person, self._partitions = order_by, person, partitions
-        bounds = estimator._max_items_per_person, estimator._max_keys_per_person
+        bounds = estimator.max_items_per_person, estimator.max_keys_per_person
         self.bounds = Bounds(*bounds, secrets.randbits(62), undeclared=undeclared)
         self._key_frame: Any = None
         self._in_key_frame = 0
@@ -168,7 +169,7 @@ class Walk:
 
     def _keys(self, df: Any) -> Any:
         """The keys with their codes: made once, not for every micro-batch; keys are only ever added."""
-        index = self._estimator._index
+        index = self.raw.index
         if self._in_key_frame < index.size:
             self._key_frame, self._in_key_frame = key_frame(df, self._by, index.keys), index.size
         return self._key_frame
@@ -180,12 +181,12 @@ class Walk:
 
     def _coin_key(self, turn: int) -> int:
         """Positions start anew with every batch of a stream, so each ``turn`` has words of its own."""
-        key = self._estimator._state.path.key
+        key = self.raw.walks.path.key
         return coins.mix64((key + turn) & coins.WORD_MASK) if turn else key
 
     def walked(self, together: Any, turn: int = 0) -> Any:
         """The estimates after these rows, as a DataFrame that has not run."""
-        own = self._estimator._state
+        own = self.raw.walks
         walker = Walker(
             own.path.quantiles,
             own.path.grid.decimals,
@@ -197,20 +198,12 @@ class Walk:
 
     def checked(self, found: Found) -> Found:
         """What was found, unless a policy refuses it, before anything has changed."""
-        if found.null_keys and self._estimator._null_keys == "raise":
+        if found.null_keys and self._estimator.null_keys == "raise":
             raise ItemError('There are null keys; clean the data, or use null_keys="drop".')
-        if found.missing and self._estimator._nan_policy == "raise":
+        if found.missing and self._estimator.nan_policy == "raise":
             raise ItemError('There are NaN or null items; clean the data, or use nan_policy="omit".')
         if found.no_person:
             raise ItemError("person has null ids; clean the data.")
         if found.set_aside:
             log.info("%d rows were more than their person may have, and were set aside.", found.set_aside)
         return found
-
-
-def take(estimator: KeyedDPFrugal1U, found: Found) -> None:
-    """Put what was found into the estimator."""
-    estimates = estimator._state.estimates.copy()
-    estimates[found.codes] = found.points
-    clock = np.array([estimator.items + found.rows], dtype=np.int64)
-    estimator._state = replace(estimator._state, estimates=estimates, clock=clock)

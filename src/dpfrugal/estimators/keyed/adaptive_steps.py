@@ -1,38 +1,30 @@
-"""Adaptive steps: how far one row moves the estimate of a key, learnt from releases alone.
+"""Adaptive steps: how far one row moves the estimate of a key, computed from releases alone.
 
-A step is 2^e grid units. A release shows how many steps an estimate has come since the last one, noise included. If
-that is more than the noise usually is, twice in the same direction, the estimate is on its way: the step doubles. If
-it is less, or the direction has turned, the estimate has arrived: the step halves, down to one grid unit. A key
-without rows moves by noise only, and so comes to the smallest step.
+A step is 2^e grid units. A release shows by how many steps an estimate has moved since the last one, noise included. If
+that exceeds the noise's standard deviation twice in the same direction, the estimate is still converging and its step
+doubles. If it does not, or the direction has changed, the estimate has converged and its step halves, down to one grid
+unit. A key without rows moves by noise only, so its step becomes the smallest.
 
-Noise is drawn in steps, so it shrinks with them, and faster than the jitter of the walk, which goes as their square
-root: a settled key's step comes down to where noise is no longer the larger of the two, or to one grid unit. All of
-this is computed from released values: it is public (docs/proofs.md, Theorem 10).
+Noise is drawn in units of the step. It shrinks in proportion to the step, the sampling error of the walk only with its
+square root: after convergence the step shrinks until noise is no longer the larger of the two, or to one grid unit. All
+of this is computed from released values, and so is public (docs/proofs.md, Theorem 10).
 
 Worked number: a median 1,000 grid units away, 100 rows a release, ε = 1: after 2, 4, 6, 10 and 20 releases the error is
 900, 600, 35, 24 and 4 grid units on average.
 """
 
-import math
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.kernels.layout import STEP_EXPONENT
-from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 
 # The upper bits of a step's byte: whether the last release moved the estimate up or down by more than noise.
 UP: Final = 0b0010_0000
 DOWN: Final = 0b0100_0000
 # 2^62 + 2^24 times the rows between two releases must stay below 2^63.
 LARGEST_EXPONENT: Final = 24
-
-
-def usual_noise(guarantee: Guarantee, sensitivity: Sensitivity) -> float:
-    """The standard deviation of the noise, in steps."""
-    scale = guarantee.noise_scale(sensitivity)
-    return scale * math.sqrt(2) if guarantee.noise == "laplace" else scale
 
 
 def exponents(steps: NDArray[np.uint8]) -> NDArray[np.int64]:

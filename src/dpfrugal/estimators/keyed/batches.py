@@ -1,7 +1,7 @@
-"""Rows: a batch of keys and values as pieces to be walked, whatever the caller has.
+"""A batch of keys and values, in whatever container, as arrays of codes and values.
 
-Keys and values come in parts of their own; a piece is cut where either of them is. Nothing is walked here, so that a
-batch can be refused before it has changed anything.
+Keys and values are chunked independently of each other; an array ends where a chunk of values does. No state changes
+here, so that a batch can be refused before it has changed anything.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,20 +18,20 @@ from dpfrugal.keys.index import UNDECLARED, Codes, KeyIndex
 from dpfrugal.parameters import NanPolicy, NullKeys
 
 # So many rows are looked up and walked at once: their codes take 4 MB.
-PIECE: Final = 1 << 20
+ROWS_AT_ONCE: Final = 1 << 20
 UNEVEN: Final = "values must hold as many items as their length says."
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Rows to be walked: the codes of their keys, and their values; a negative code moves nothing."""
+class CodedRows:
+    """Some rows: the codes of their keys, and their values; a row with a negative code moves no estimate."""
 
     codes: Codes
     values: NDArray[Any]
 
 
-class Keys:
-    """The keys of a batch, looked up as far as they are asked for."""
+class KeyLookup:
+    """The keys of a batch; they are looked up as their values are read."""
 
     def __init__(self, index: KeyIndex, keys: Any, null_keys: NullKeys, threads: int = 1) -> None:
         self._index, self._null_keys, self._threads = index, null_keys, threads
@@ -64,8 +64,8 @@ class Keys:
         return codes
 
 
-class KnownCodes:
-    """Codes that have been looked up already."""
+class LookedUpCodes:
+    """The same for keys that have been looked up already."""
 
     def __init__(self, codes: Codes) -> None:
         self._codes, self._first = codes, 0
@@ -76,17 +76,17 @@ class KnownCodes:
         return self._codes[self._first - count : self._first]
 
 
-def pieces(keys: Keys | KnownCodes, values: Any, nan_policy: NanPolicy) -> Iterator[Piece]:
+def coded_rows(keys: KeyLookup | LookedUpCodes, values: Any, nan_policy: NanPolicy) -> Iterator[CodedRows]:
     """The rows of a batch in order."""
     for chunk in chunks(values):
-        for first in range(0, chunk.values.size, PIECE):
-            part = slice(first, first + PIECE)
+        for first in range(0, chunk.values.size, ROWS_AT_ONCE):
+            part = slice(first, first + ROWS_AT_ONCE)
             items = chunk.values[part]
             codes = keys.next(items.size)
             if codes.size < items.size:
                 raise ItemError(UNEVEN)
             missing = None if chunk.missing is None else chunk.missing[part]
-            yield Piece(_present(codes, items, missing, nan_policy), items)
+            yield CodedRows(_present(codes, items, missing, nan_policy), items)
 
 
 def _present(codes: Codes, values: NDArray[Any], missing: NDArray[np.bool_] | None, nan_policy: NanPolicy) -> Codes:

@@ -20,10 +20,10 @@ from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.person_moves import Exposure, exposed
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ParameterError, ReplayError
-from dpfrugal.estimators.base import Guarded
+from dpfrugal.estimators.base import PrivateEstimator
 from dpfrugal.estimators.grid import Grid
-from dpfrugal.estimators.keyed.batches import PIECE, UNEVEN, Keys, KnownCodes, pieces, sized
-from dpfrugal.estimators.keyed.release_table import KeyedClaim, table_of, total_cost
+from dpfrugal.estimators.keyed.batches import ROWS_AT_ONCE, UNEVEN, KeyLookup, LookedUpCodes, coded_rows, sized
+from dpfrugal.estimators.keyed.release_table import KeyedClaim, release_table, total_cost
 from dpfrugal.estimators.keyed.state import KeyedState
 from dpfrugal.estimators.keyed.walk import is_one_call
 from dpfrugal.estimators.releases import SHOWN_BETA
@@ -31,7 +31,7 @@ from dpfrugal.estimators.walk.dispatch import Path
 from dpfrugal.kernels import coins
 from dpfrugal.keys.discovery import KeyDiscovery, in_order_of_keys
 from dpfrugal.keys.index import MOST_KEYS, KeyIndex
-from dpfrugal.keys.person_limits import Contributions
+from dpfrugal.keys.person_limits import PersonLimits
 from dpfrugal.parameters import NanPolicy, NullKeys
 from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, Sensitivity, checked_guarantee
 from dpfrugal.privacy.noise import Progress
@@ -59,7 +59,7 @@ def keyed_exposure(
     return exposed(guarantee, rows * (max_keys_per_person or 1), moves)
 
 
-class KeyedDPFrugal1U(Guarded):
+class KeyedDPFrugal1U(PrivateEstimator):
     """Private quantiles for each of many keys, one integer per key and quantile, all under one guarantee.
 
     The guarantee (Theorem 10) is for neighbours that differ by one replaced row, whose value and key may both change;
@@ -67,12 +67,13 @@ class KeyedDPFrugal1U(Guarded):
     many in each of at most so many keys. The number of rows and the release times are public, and so are the declared
     keys, the starts and the steps.
 
-    Rows with a key that was not declared are dropped. ``discover_keys`` declares none, and shows those that enough rows
-    have: that costs its (ε, δ) besides (Theorem 11). ``start`` is one public number, or one for each key. With
-    ``adaptive_steps`` the step of a key doubles while its releases move on, and halves when they have arrived; see
-    ``steps``. State: 8 bytes per key and quantile; with adaptive steps one more, and the last release, which is
-    public. ``threads`` share the work of large batches: the look-up by rows, the walk by keys; the same bits come out.
-    ``update_many`` and ``release`` may be called from several threads.
+    Rows with a key that was not declared are dropped. With ``discover_keys`` none are declared, and keys that enough
+    rows have are shown: that costs its (ε, δ) in addition (Theorem 11). ``start`` is one public number, or one for each
+    key. With ``adaptive_steps`` the step of a key doubles while its releases keep moving in one direction, and halves
+    once they have converged; see ``keyed.adaptive_steps``. State: 8 bytes per key and quantile; with adaptive steps
+    one more, and the last release, which is public. ``threads`` share the work of large batches: the look-up by rows,
+    the walk by keys; the result is the same, bit for bit. ``update_many`` and ``release`` may be called from several
+    threads.
 
     >>> from dpfrugal import PureDP
     >>> k = KeyedDPFrugal1U(0.5, PureDP(epsilon=1.0), keys=["/home", "/pay"], decimals=1, start=20.0)
@@ -132,7 +133,7 @@ class KeyedDPFrugal1U(Guarded):
         starts = starts_of(start, path.grid, max(1, self._index.size))
         self._first_start = int(starts[0])  # of a key that is yet to come
         self._state = KeyedState.at(starts, path, adaptive_steps)
-        self._contributions: Contributions | None = None
+        self._person_limits: PersonLimits | None = None
         self._last: Any = None
         super().__init__(
             Account.opened(
@@ -151,14 +152,29 @@ class KeyedDPFrugal1U(Guarded):
         return self._state.path.quantiles
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What covers the values of every release of every key together."""
-        return self._guarantee
-
-    @property
     def discover_keys(self) -> ApproxDP | None:
         """What discovering keys costs besides; None where they were declared."""
         return None if self._discovery is None else self._discovery.cost
+
+    @property
+    def max_items_per_person(self) -> int:
+        """How many rows of one person the guarantee covers: in all or, with the next one, in each of their keys."""
+        return self._max_items_per_person
+
+    @property
+    def max_keys_per_person(self) -> int | None:
+        """How many keys of one person the guarantee covers; None where rows are limited in all."""
+        return self._max_keys_per_person
+
+    @property
+    def nan_policy(self) -> NanPolicy:
+        """What becomes of rows whose value is NaN or null."""
+        return self._nan_policy
+
+    @property
+    def null_keys(self) -> NullKeys:
+        """What becomes of rows whose key is null."""
+        return self._null_keys
 
     @property
     def keys(self) -> Any:
@@ -175,7 +191,7 @@ class KeyedDPFrugal1U(Guarded):
     @property
     def set_aside(self) -> int:
         """How many rows were more than their person may have. For the operator's eyes: no guarantee covers it."""
-        return 0 if self._contributions is None else self._contributions.set_aside
+        return 0 if self._person_limits is None else self._person_limits.set_aside
 
     def update_many(self, keys: Any, values: Any, person: Any = None) -> None:
         """Take in a batch of rows: all of it, or, where any of it is refused, nothing.
@@ -186,7 +202,7 @@ class KeyedDPFrugal1U(Guarded):
         with self._alone():
             self._take_back()
             before, self._kept = self.items, None if self._discovery is None else self._index.size
-            batch, values = Keys(self._index, keys, self._null_keys, self._threads), sized(values)
+            batch, values = KeyLookup(self._index, keys, self._null_keys, self._threads), sized(values)
             if batch.size != len(values):
                 lengths = f"there are {batch.size:,} keys and {len(values):,} values"
                 raise ItemError(f"keys and values must be of the same length; {lengths}.")
@@ -199,29 +215,29 @@ class KeyedDPFrugal1U(Guarded):
                     self._take(batch, values, batch.size)
                 else:
                     codes = batch.next(batch.size)
-                    self._take(KnownCodes(people.taken(person, codes)), values, batch.size)
+                    self._take(LookedUpCodes(people.taken(person, codes)), values, batch.size)
             finally:
                 applied = self.items > before or not batch.size
                 self._take_back()
                 if people is not None:
                     if applied:
                         people.settle(codes)
-                        self._contributions = people
+                        self._person_limits = people
                     else:
                         people.undo()
 
-    def _people(self, person: Any) -> Contributions | None:
+    def _people(self, person: Any) -> PersonLimits | None:
         """Who has had how many rows, where rows come with a person."""
-        if (person is None) != (self._contributions is None) and self.items:
+        if (person is None) != (self._person_limits is None) and self.items:
             raise ItemError("person must be given with every batch, or with none.")
-        if person is None or self._contributions is not None:
-            return self._contributions
-        return Contributions(self._max_items_per_person, self._max_keys_per_person)
+        if person is None or self._person_limits is not None:
+            return self._person_limits
+        return PersonLimits(self._max_items_per_person, self._max_keys_per_person)
 
-    def _take(self, keys: Keys | KnownCodes, values: Any, rows: int) -> None:
+    def _take(self, keys: KeyLookup | LookedUpCodes, values: Any, rows: int) -> None:
         """A batch of one piece is one call of compiled code on the state itself; all else walks on a copy of it."""
-        batch = pieces(keys, values, self._nan_policy)
-        if rows <= PIECE:
+        batch = coded_rows(keys, values, self._nan_policy)
+        if rows <= ROWS_AT_ONCE:
             batch = iter(several := list(batch))
             whole = len(several) == 1 and self._discovery is None
             if whole and is_one_call(self.items + rows, self._threads):
@@ -277,7 +293,7 @@ class KeyedDPFrugal1U(Guarded):
             max_keys_per_person=self._max_keys_per_person,
             items=self.items,
         )
-        return table_of(keys, self.quantiles, values, np.ldexp(alpha, exponents), claim.metadata()), state
+        return release_table(keys, self.quantiles, values, np.ldexp(alpha, exponents), claim.metadata()), state
 
     def _contents(self) -> Contents:
         from dpfrugal.estimators.keyed.state_record import contents_of
@@ -295,10 +311,10 @@ class KeyedDPFrugal1U(Guarded):
     def _forget(self) -> None:
         from dpfrugal.estimators.keyed.state_record import forgotten
 
-        if self._contributions is not None:
+        if self._person_limits is not None:
             raise ReplayError(
                 "This checkpoint is stale, and counts rows per person: rows that were taken since are not in its "
-                "counts, so it cannot go on even without its items. Begin anew, or from a newer one."
+                "counts, so it cannot continue even without its items. Load a newer one, or start a new estimator."
             )
         self._state = forgotten(self._state)
         if self._discovery is not None:

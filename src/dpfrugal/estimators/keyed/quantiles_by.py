@@ -7,10 +7,11 @@
 (['key', 'quantile', 'value', 'alpha'], ['AA', 'UA', 'DL'])
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dpfrugal.errors import ParameterError, ParameterTypeError
+from dpfrugal.estimators.keyed.batches import ROWS_AT_ONCE
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
 from dpfrugal.inputs.dataframes import batches
 from dpfrugal.parameters import integer
@@ -42,9 +43,13 @@ def quantiles_by(
     for parameter, name in names.items():
         if not isinstance(name, str):
             raise ParameterTypeError(f"{parameter} must be the name of a column, not {type(name).__name__}.")
+    from dpfrugal.inputs.batches import regrouped
+
     rows = _rows(data) if rounds > 1 else 0
     ends = [rows * done // rounds for done in range(1, rounds)]
-    for batch in _cut(batches(data, list(dict.fromkeys(names.values()))), ends):
+    read = ((batch, 0) for batch in batches(data, list(dict.fromkeys(names.values()))))
+    # When to release, and which of a person's rows are taken, must not depend on what other rows hold.
+    for batch, _ in read if person is None and rounds == 1 else regrouped(read, ROWS_AT_ONCE, ends):
         estimator.update_many(
             batch.column(by), batch.column(column), person=None if person is None else batch.column(person)
         )
@@ -60,16 +65,3 @@ def _rows(data: Any) -> int:
     except TypeError:
         pass
     raise ParameterError("rounds is for data that say how many rows they have; collect them first.")
-
-
-def _cut(batches: Iterator[Any], ends: list[int]) -> Iterator[Any]:
-    """The same rows, in batches that end at each of the ends."""
-    done = 0
-    for batch in batches:
-        first = 0
-        for end in [end - done for end in ends if done < end < done + len(batch)]:
-            if end > first:
-                yield batch.slice(first, end - first)
-                first = end
-        yield batch.slice(first)
-        done += len(batch)

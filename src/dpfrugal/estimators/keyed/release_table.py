@@ -5,7 +5,7 @@ a row. How many rows a key has had is not in it.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpfrugal.budget.composition import added
 from dpfrugal.errors import ParameterError
 from dpfrugal.estimators.releases import SHOWN_BETA
-from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee
+from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
 
 NEIGHBOURS = "replace-one, value and key"
 
@@ -23,10 +23,10 @@ def total_cost(guarantee: Guarantee, discover_keys: ApproxDP | None) -> Guarante
     """The guarantee of the values with what it costs to show which keys there are (basic composition)."""
     if discover_keys is None:
         return guarantee
-    if isinstance(guarantee, ZCDP):
+    if guarantee.epsilon_delta is None:
         raise ParameterError("With discover_keys a ledger takes PureDP or ApproxDP: the cost is one (ε, δ).")
-    delta = added(discover_keys.delta, guarantee.delta if isinstance(guarantee, ApproxDP) else 0.0)
-    return ApproxDP(epsilon=added(guarantee.epsilon, discover_keys.epsilon), delta=delta)
+    epsilon, delta = guarantee.epsilon_delta
+    return ApproxDP(epsilon=added(epsilon, discover_keys.epsilon), delta=added(discover_keys.delta, delta))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class KeyedClaim:
     @property
     def total(self) -> str:
         """The guarantee of the values with what it costs to show which keys there are (basic composition)."""
-        if self.discover_keys is not None and isinstance(self.guarantee, ZCDP):
+        if self.discover_keys is not None and self.guarantee.epsilon_delta is None:
             return f"{self.guarantee} for values and {self.discover_keys} for which keys are shown"
         return str(total_cost(self.guarantee, self.discover_keys))
 
@@ -60,7 +60,7 @@ class KeyedClaim:
         return discovery | {
             "total": self.total,
             "guarantee": str(self.guarantee),
-            "guarantee_parameters": json.dumps({type(self.guarantee).__name__: asdict(self.guarantee)}),
+            "guarantee_parameters": json.dumps(self.guarantee.to_record()),
             "neighbours": NEIGHBOURS,
             "unit": self.unit,
             "items": str(self.items),
@@ -68,7 +68,7 @@ class KeyedClaim:
         }
 
 
-def table_of(
+def release_table(
     keys: Any,
     quantiles: tuple[float, ...],
     values: NDArray[np.float64],

@@ -1,24 +1,23 @@
-"""The state of many walks: an integer per key and quantile, and what is public about them.
+"""The state of many keys: an integer per key and quantile, and what is public about them.
 
-A batch moves the estimates; a release adds noise to them, in steps, and yields the state that goes on from the released
-values. Rows move estimates only here, and noise reaches them only here (docs/proofs.md, Theorem 10).
+A batch moves the estimates; a release adds noise to them, in steps, and yields the state that continues from the
+released values. Only here do rows move estimates, and only here is noise added to them (docs/proofs.md, Theorem 10).
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.estimators.grid import LARGEST_ESTIMATE
-from dpfrugal.estimators.keyed.adaptive_steps import adapted, exponents, usual_noise
+from dpfrugal.estimators.keyed.adaptive_steps import adapted, exponents
 from dpfrugal.estimators.keyed.walk import advance_keys, comparable, is_small, walk_keys_plainly
+from dpfrugal.estimators.releases import in_quantile_order
 from dpfrugal.estimators.walk.dispatch import Path
 from dpfrugal.privacy import noise
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 from dpfrugal.privacy.noise import Progress
-
-Number = TypeVar("Number", np.int64, np.float64)
 
 
 @dataclass(frozen=True)
@@ -61,16 +60,17 @@ class KeyedState:
         return replace(self, estimates=self.estimates.copy(), clock=self.clock.copy())
 
     def with_room(self, keys: int, start: int) -> "KeyedState":
-        """The same with room for so many keys, the new ones at the start."""
-        room = max(keys, 2 * len(self.estimates))
-        new = KeyedState.at(
-            np.full(room - len(self.estimates), start, dtype=np.int64), self.path, self.steps is not None
-        )
+        """The same with room for so many keys or more, the new ones at the start."""
+        return self.resized(len(self.estimates), max(keys, 2 * len(self.estimates)), start)
+
+    def resized(self, kept: int, keys: int, start: int) -> "KeyedState":
+        """The first ``kept`` keys, followed by new ones at the start, ``keys`` in all."""
+        new = KeyedState.at(np.full(keys - kept, start, dtype=np.int64), self.path, self.steps is not None)
         return replace(
             self,
-            estimates=np.concatenate([self.estimates, new.estimates]),
-            anchors=np.concatenate([self.anchors, new.anchors]),
-            steps=None if self.steps is None else np.concatenate([self.steps, new.steps]),
+            estimates=np.concatenate([self.estimates[:kept], new.estimates]),
+            anchors=np.concatenate([self.anchors[:kept], new.anchors]),
+            steps=None if self.steps is None else np.concatenate([self.steps[:kept], new.steps]),
             farthest=max(self.farthest, new.farthest),
         )
 
@@ -105,8 +105,9 @@ class KeyedState:
         if steps is not None:
             moved = (values - self.anchors[chosen]) * self.path.grid.scale / (1 << exponent)
             steps = steps.copy()
-            steps[chosen] = adapted(steps[chosen], moved, usual_noise(guarantee, sensitivity))
-        ordered, values = _in_order(points, self.path.quantiles), _in_order(values, self.path.quantiles)
+            steps[chosen] = adapted(steps[chosen], moved, guarantee.noise_deviation(sensitivity))
+        ordered = in_quantile_order(points, self.path.quantiles)
+        values = in_quantile_order(values, self.path.quantiles)
         crossed = (ordered != points).any(axis=1, keepdims=True)  # then each value may carry the noise of any
         shown = np.where(crossed, exponent.max(axis=1, keepdims=True, initial=0), exponent)
         estimates, anchors = ordered, values
@@ -127,9 +128,3 @@ class KeyedState:
                 widest=1 if steps is None else 1 << int(exponents(steps).max(initial=0)),
             ),
         )
-
-
-def _in_order(points: NDArray[Number], quantiles: tuple[float, ...]) -> NDArray[Number]:
-    """The points of each key, increasing with q: noise may cross them (post-processing; no error grows by it)."""
-    ranks = np.argsort(np.argsort(quantiles))
-    return np.ascontiguousarray(np.sort(points, axis=1)[:, ranks])

@@ -1,46 +1,52 @@
-"""What a checkpoint of many walks holds: every estimate, the keys in the order of their codes, and who has had rows.
+"""How the state of many keys is stored: in a checkpoint, and in the records of a Spark stream.
 
-Keys are kept as Arrow, so those that Arrow cannot hold cannot be saved. Which rows of a person are taken is decided
-anew after a restore: that was chance before, too.
+Both hold the same numbers and arrays: every estimate, step and anchor, and the keys in the order of their codes. A
+checkpoint is raw: it holds estimates that rows have moved since the last release, and who has had rows. The record of a
+stream holds the state at its last release, and of rows since only how many there were; the rest is raw in tables beside
+it. Keys are stored as Arrow, so those that Arrow cannot hold cannot be saved. After a restore it is decided anew which
+further rows of a person are taken: that was random before, too.
 """
 
 import hashlib
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.errors import CheckpointError
 from dpfrugal.estimators.grid import LARGEST_ESTIMATE
+from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
+from dpfrugal.estimators.keyed.raw_state import RawState
+from dpfrugal.estimators.keyed.release_table import release_table
 from dpfrugal.estimators.keyed.state import KeyedState
 from dpfrugal.kernels import coins
 from dpfrugal.keys.index import KeyIndex
-from dpfrugal.keys.person_limits import Contributions
-from dpfrugal.privacy.guarantees import ApproxDP, guarantee_of, of_guarantee
+from dpfrugal.keys.person_limits import PersonLimits
+from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
 from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents
 
 Bytes = NDArray[np.uint8]
+DTYPES: Final[dict[str, type[np.generic]]] = {"estimates": np.int64, "anchors": np.float64, "steps": np.uint8}
+STREAM_NAMES: Final = {"key": "coin_key", "position": "clock"}  # what the record of a stream calls these numbers
 
 
 def contents_of(estimator: Any) -> Contents:
     """All parameters and all state."""
-    state, index, people = estimator._state, estimator._index, estimator._contributions
+    state, index, people = estimator._state, estimator._index, estimator._person_limits
     discovery = estimator._discovery
-    arrays: dict[str, NDArray[Any]] = {"keys": of_keys(index), "estimates": state.estimates, "anchors": state.anchors}
-    if state.steps is not None:
-        arrays["steps"] = state.steps
+    arrays: dict[str, NDArray[Any]] = {"keys": saved_keys(index)} | arrays_of(state)
     if discovery is not None:
         arrays |= {"counts": discovery.counts(), "public": discovery.shown()}
     if people is not None:
-        arrays |= {"people": of_keys(people.people)} | people.taken_so_far()
+        arrays |= {"people": saved_keys(people.people)} | people.taken_so_far()
     if estimator._last is not None:
-        arrays["release"] = of_table(estimator._last)
+        arrays["release"] = arrow_bytes(estimator._last)
     parameters = {
         "quantiles": json_values.packed(estimator.quantiles),
-        "guarantee": of_guarantee(estimator.guarantee),
-        "discover_keys": None if discovery is None else of_guarantee(discovery.cost),
+        "guarantee": estimator.guarantee.to_record(),
+        "discover_keys": None if discovery is None else discovery.cost.to_record(),
         "keys": None if discovery is not None else hashlib.sha256(arrays["keys"].tobytes()).hexdigest(),
         "max_keys": index.max_keys,
         "decimals": state.path.grid.decimals,
@@ -52,28 +58,19 @@ def contents_of(estimator: Any) -> Contents:
         "null_keys": estimator._null_keys,
         "threads": estimator._threads,
     }
-    raw = {
-        "key": state.path.key,
-        "position": state.items,
-        "released_at": state.released_at,
-        "farthest": state.farthest,
-        "widest": state.widest,
-        "set_aside": estimator.set_aside,
-    }
+    raw = numbers_of(state) | {"set_aside": estimator.set_aside}
     return Contents(type(estimator).__name__, parameters, raw, arrays=arrays)
 
 
 def estimator_of(kind: Any, contents: Contents) -> Any:
-    """The estimator that ``contents_of`` was taken of."""
+    """The estimator whose ``contents_of`` these are."""
     parameters, raw, arrays = contents.parameters, contents.state, contents.arrays
     same = ("decimals", "max_items_per_person", "max_keys_per_person", "adaptive_steps", "nan_policy", "null_keys")
-    discovery = parameters["discover_keys"] and guarantee_of(parameters["discover_keys"])
-    if discovery is not None and not isinstance(discovery, ApproxDP):
-        raise ValueError("not the cost of a discovery")
-    keys = keys_of(arrays["keys"])
+    discovery = parameters["discover_keys"] and ApproxDP.of_record(parameters["discover_keys"])
+    keys = arrow_keys(arrays["keys"])
     estimator = kind(
         json_values.floats_of(parameters["quantiles"]).tolist(),
-        guarantee_of(parameters["guarantee"]),
+        Guarantee.of_record(parameters["guarantee"]),
         keys=None if discovery else keys,
         discover_keys=discovery,
         max_keys=parameters["max_keys"],
@@ -83,27 +80,86 @@ def estimator_of(kind: Any, contents: Contents) -> Any:
     )
     estimator._first_start = json_values.integer_of(parameters["start"], -LARGEST_ESTIMATE, LARGEST_ESTIMATE)
     if estimator._discovery is not None:
-        known(estimator._index, keys)
+        learn(estimator._index, keys)
         estimator._discovery.restore(arrays["counts"], arrays["public"])
     estimator._state = state_of(estimator._state, estimator._index.size, raw, arrays)
     if "people" in arrays:
-        people = Contributions(estimator._max_items_per_person, estimator._max_keys_per_person)
-        known(people.people, keys_of(arrays["people"]))
+        people = PersonLimits(estimator._max_items_per_person, estimator._max_keys_per_person)
+        learn(people.people, arrow_keys(arrays["people"]))
         people.restore(arrays, json_values.integer_of(raw["set_aside"]))
-        estimator._contributions = people
+        estimator._person_limits = people
     if "release" in arrays:
-        estimator._last = table_of(arrays["release"])
+        estimator._last = arrow_table(arrays["release"])
     return estimator
 
 
+def to_record(raw: RawState) -> dict[str, Any]:
+    """For the record of a stream: the estimator after its last release; of rows since, only how many there were."""
+    arrays, numbers = arrays_of(raw.walks), numbers_of(raw.walks)
+    discovers = raw.estimator.discover_keys is not None
+    return {
+        **{name: json_values.of_array(arrays[name]) if name in arrays else None for name in DTYPES},
+        **{STREAM_NAMES.get(name, name): number for name, number in numbers.items()},
+        "public": json_values.of_array(key_bytes(raw.index.keys)) if discovers else None,
+    }
+
+
+def restore_record(raw: RawState, record: dict[str, Any]) -> None:
+    """Bring a new estimator of the same parameters to where ``to_record`` was taken."""
+    if record["public"] is not None:
+        raw.add_public_keys(arrow_keys(json_values.array_of(record["public"], np.uint8)))
+    shape = raw.walks.estimates.shape
+    arrays = {
+        name: json_values.array_of(record[name], dtype).reshape(shape)
+        for name, dtype in DTYPES.items()
+        if record[name] is not None
+    }
+    numbers = {name: record[STREAM_NAMES.get(name, name)] for name in numbers_of(raw.walks)}
+    raw.estimator._state = state_of(raw.walks, raw.index.size, numbers, arrays)
+
+
+def release_to_record(estimator: KeyedDPFrugal1U, table: Any) -> dict[str, Any]:
+    """For the record of a stream: a release; of declared keys the values alone."""
+    keys = table.column("key").combine_chunks()[:: len(estimator.quantiles)]
+    return {
+        "keys": None if estimator.discover_keys is None else json_values.of_array(key_bytes(keys)),
+        "values": json_values.of_array(table.column("value").to_numpy()),
+        "alphas": json_values.of_array(table.column("alpha").to_numpy()),
+    }
+
+
+def release_of_record(estimator: KeyedDPFrugal1U, record: dict[str, Any]) -> Any:
+    """The release that ``release_to_record`` wrote."""
+    keys = estimator.keys if record["keys"] is None else arrow_keys(json_values.array_of(record["keys"], np.uint8))
+    values, alphas = (json_values.array_of(record[name], np.float64) for name in ("values", "alphas"))
+    return release_table(keys, estimator.quantiles, values, alphas, {})
+
+
+def numbers_of(state: KeyedState) -> dict[str, int]:
+    """The numbers of a state."""
+    return {
+        "key": state.path.key,
+        "position": state.items,
+        "released_at": state.released_at,
+        "farthest": state.farthest,
+        "widest": state.widest,
+    }
+
+
+def arrays_of(state: KeyedState) -> dict[str, NDArray[Any]]:
+    """The arrays of a state; there are no steps where they do not adapt."""
+    arrays: dict[str, NDArray[Any]] = {"estimates": state.estimates, "anchors": state.anchors}
+    return arrays if state.steps is None else arrays | {"steps": state.steps}
+
+
 def state_of(blank: KeyedState, keys: int, raw: dict[str, Any], arrays: Any) -> KeyedState:
-    """The walks where they were."""
+    """The state that ``numbers_of`` and ``arrays_of`` were taken of; ``blank`` has the same parameters."""
     estimates, anchors, steps = arrays["estimates"], arrays["anchors"], arrays.get("steps")
     shape = (len(estimates), len(blank.path.quantiles))
     same = [estimates.dtype == np.int64, anchors.dtype == np.float64, steps is None or steps.dtype == np.uint8]
     same += [part.shape == shape for part in (estimates, anchors, steps) if part is not None]
     if not all(same) or len(estimates) < keys or (steps is None) != (blank.steps is None):
-        raise ValueError("not the walks of these keys")
+        raise ValueError("not the estimates of these keys")
     position = json_values.integer_of(raw["position"])
     return KeyedState(
         path=replace(blank.path, key=json_values.integer_of(raw["key"], 0, coins.WORD_MASK)),
@@ -118,7 +174,7 @@ def state_of(blank: KeyedState, keys: int, raw: dict[str, Any], arrays: Any) -> 
 
 
 def forgotten(state: KeyedState) -> KeyedState:
-    """Every walk at its last public value, as if no row had come since."""
+    """Every estimate at its last public value, as if no row had come since."""
     scale = state.path.grid.scale
     points = np.clip(np.rint(state.anchors * scale), -LARGEST_ESTIMATE, LARGEST_ESTIMATE).astype(np.int64)
     return replace(
@@ -128,27 +184,32 @@ def forgotten(state: KeyedState) -> KeyedState:
     )
 
 
-def of_keys(index: KeyIndex) -> Bytes:
-    """Keys in the order of their codes."""
-    import pyarrow as pa
-
+def saved_keys(index: KeyIndex) -> Bytes:
+    """Keys in the order of their codes, unless Arrow cannot hold them."""
     if index.kind == "objects":
         raise CheckpointError("Keys or persons that are neither numbers, strings, bytes nor dates cannot be saved.")
-    return of_table(pa.table({"key": index.keys}))
+    return key_bytes(index.keys)
 
 
-def keys_of(blob: Bytes) -> Any:
-    """The keys that ``of_keys`` wrote."""
-    return table_of(blob)["key"].combine_chunks()
+def key_bytes(keys: Any) -> Bytes:
+    """An Arrow array of keys as bytes."""
+    import pyarrow as pa
+
+    return arrow_bytes(pa.table({"key": keys}))
 
 
-def known(index: KeyIndex, keys: Any) -> None:
+def arrow_keys(blob: Bytes) -> Any:
+    """The keys that ``key_bytes`` wrote."""
+    return arrow_table(blob)["key"].combine_chunks()
+
+
+def learn(index: KeyIndex, keys: Any) -> None:
     """Let an index that learns its keys learn these, in this order."""
     if len(keys) and index.codes(keys).tolist() != list(range(len(keys))):
         raise ValueError("a key occurs twice")
 
 
-def of_table(table: Any) -> Bytes:
+def arrow_bytes(table: Any) -> Bytes:
     """A table as an Arrow stream."""
     import pyarrow as pa
 
@@ -158,8 +219,8 @@ def of_table(table: Any) -> Bytes:
     return np.frombuffer(sink.getvalue(), dtype=np.uint8)
 
 
-def table_of(blob: Bytes) -> Any:
-    """The table that ``of_table`` wrote."""
+def arrow_table(blob: Bytes) -> Any:
+    """The table that ``arrow_bytes`` wrote."""
     import pyarrow as pa
 
     with pa.ipc.open_stream(pa.py_buffer(blob)) as stream:

@@ -1,10 +1,9 @@
-"""The walk of many keys: how a batch of rows moves the estimates of their keys.
+"""The walk of a batch of rows with keys: which form of it runs, and in how many threads.
 
-``advance_keys`` picks the kernel and shares the work among threads; ``walk_keys_plainly`` is what it must equal, bit
-for bit. The coin of a row belongs to its position in the whole stream, not to its key (docs/proofs.md, Theorem 10).
+``advance_keys`` calls the compiled kernel; ``walk_keys_plainly`` is what it must equal, bit for bit. The coin of a row
+belongs to its position in the whole stream, not to its key (docs/proofs.md, Theorem 10).
 """
 
-import sys
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +16,7 @@ from dpfrugal.kernels.compiler import loading, read_only
 from dpfrugal.kernels.layout import STEP_EXPONENT
 from dpfrugal.kernels.threads import WORTH_A_THREAD, at_once
 
-# Estimates that take up more memory than this are asked for ahead of their rows.
+# Estimates that take up more memory than this are prefetched.
 NEAR_MEMORY: Final = 1 << 20
 PAGE: Final = 1 << 12
 # Loading the compiler takes longer than walking so many rows in plain Python.
@@ -45,7 +44,7 @@ def walk_keys_plainly(
 
 def is_small(rows: int) -> bool:
     """Whether so few rows have come that loading the compiler would take longer than walking without it."""
-    return rows < WORTH_COMPILING and "numba" not in sys.modules
+    return not compiler.worth_loading(rows, WORTH_COMPILING)
 
 
 def is_one_call(rows: int, threads: int) -> bool:
@@ -82,14 +81,14 @@ def advance_keys(
     with loading(("walk_keys", items.dtype)):
         from dpfrugal.kernels.walk_keys import walk_keys
 
-        parties = threads if codes.size >= WORTH_A_THREAD else 1
-        # An estate is a page where there are many; in a small state it is a few cache lines.
+        threads = threads if codes.size >= WORTH_A_THREAD else 1
+        # Keys go to threads in blocks: of a page of memory where there are many keys, else of a few cache lines.
         per_page = max(1, PAGE // (8 * estimates.shape[1]))
-        estate = per_page if estimates.shape[0] >= 16 * per_page * parties else 16
+        block = per_page if estimates.shape[0] >= 16 * per_page * threads else 16
         flat = estimates.reshape(-1)
         bytes_of_steps = None if steps is None else read_only(steps.reshape(-1))
 
-        def walk(own_clock: NDArray[np.int64], party: int) -> None:
+        def walk(own_clock: NDArray[np.int64], thread: int) -> None:
             # Without the compiler (NUMBA_DISABLE_JIT) the coins' arithmetic is numpy's, which warns when it wraps.
             with np.errstate(over="ignore"):
                 walk_keys(
@@ -103,14 +102,14 @@ def advance_keys(
                     np.uint64(path.key),
                     own_clock,
                     estimates.nbytes > NEAR_MEMORY,
-                    estate.bit_length() - 1,
-                    parties,
-                    party,
+                    block.bit_length() - 1,
+                    threads,
+                    thread,
                 )
 
-        if parties == 1:
+        if threads == 1:
             walk(clock, 0)
             return
-        clocks = np.repeat(clock, parties)
-        at_once(lambda party: walk(clocks[party : party + 1], party), parties)
+        clocks = np.repeat(clock, threads)
+        at_once(lambda thread: walk(clocks[thread : thread + 1], thread), threads)
         clock[0] = clocks[0]

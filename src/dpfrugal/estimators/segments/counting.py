@@ -2,22 +2,19 @@
 
 ``count_below`` gives, for every edge, how many items lie below it. The compiled form reads the items once, in blocks
 that stay in the processor's nearest cache, and compares and adds only, so that it vectorises: with up to three edges it
-runs at the speed of reading memory. Until so many comparisons were made, or are to be made at once, that loading
-the compiler is worth it, numpy makes them.
+runs at the speed of reading memory. numpy compares until the work repays loading numba.
 
 An integer is compared with an edge exactly, also beyond 2^53: ``x < e`` is ``x <= ceil(e) - 1``. So that one form
 serves all types, a float is compared likewise, with the float before ``e``. NaN is below nothing; it is counted apart.
 """
 
 import math
-import sys
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.kernels.compiler import loading, read_only
+from dpfrugal.kernels.compiler import loading, read_only, worth_loading
 
 BLOCK: Final = 1 << 15
 # numpy compares at about four thousand million a second; loading the compiler takes a third of a second. A file comes
@@ -26,21 +23,17 @@ WORTH_COMPILING: Final = 1 << 30
 MANY_AT_ONCE: Final = 1 << 21
 
 _compared = 0
-_compiled: dict[np.dtype[Any], Callable[[NDArray[Any], NDArray[Any], NDArray[np.int64]], int]] = {}
 
 
 def count_below(items: NDArray[Any], edges: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
     """How many items lie below each of the sorted edges, and how many are NaN."""
     global _compared
     below, limits = np.zeros(edges.size, dtype=np.int64), limits_of(edges, items.dtype)
-    if items.dtype in _compiled and edges.size:
-        nans = _compiled[items.dtype](read_only(items), limits, below)
-    elif edges.size and ("numba" in sys.modules or _compared > WORTH_COMPILING or items.size > MANY_AT_ONCE):
+    if edges.size and (worth_loading(_compared, WORTH_COMPILING) or worth_loading(items.size, MANY_AT_ONCE)):
         with loading(("counting", items.dtype)):
             from dpfrugal.kernels.count_edges import compare
 
             nans = compare(read_only(items), limits, below)
-        _compiled[items.dtype] = compare
     else:
         _compared += items.size * edges.size
         nans = compare_by_numpy(items, limits, below)
@@ -62,7 +55,7 @@ def limits_of(edges: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def compare_by_numpy(items: NDArray[Any], limits: NDArray[Any], below: NDArray[np.int64]) -> int:
-    """``counting_kernel.compare`` without the compiler."""
+    """``count_edges.compare`` without the compiler."""
     nans = 0
     for first in range(0, items.size, BLOCK):
         block = items[first : first + BLOCK]

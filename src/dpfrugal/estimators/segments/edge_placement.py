@@ -1,4 +1,4 @@
-"""Places on the number line: where to put an edge between two numbers, when neither unit nor scale is known."""
+"""Where to put an edge between two numbers, when neither the unit nor the scale of the data is known."""
 
 import math
 

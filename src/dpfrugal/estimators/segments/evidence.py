@@ -1,4 +1,4 @@
-"""What segments have taught about one quantile, in five sums; and whether they agree with each other.
+"""The evidence of all segments about one quantile, in five sums; and whether segments agree with each other.
 
 Each segment measures q - F(c) at its own edge c. With one density f for all of them, the weighted mean of
 c + (q - F(c)) / f is the mean of one-step estimates, less what a bent CDF adds to it. The weights depend on the number
@@ -8,8 +8,8 @@ of items and on the noise only, never on a density, so a mistaken density cannot
 import math
 from dataclasses import dataclass
 
-CALM = 3.0  # mean squared residual up to which segments agree; 1 is expected
-LEVEL = 4 / 3  # mean residual up to which they do; its standard deviation is 1/3
+LARGEST_MEAN_SQUARE = 3.0  # of the residuals, where segments agree; 1 is expected
+LARGEST_MEAN = 4 / 3  # of the residuals, where segments agree; its standard deviation is 1/3
 KEPT = 0.8  # of the running means, per segment
 
 
@@ -84,7 +84,7 @@ class Evidence:
 
 @dataclass
 class Agreement:
-    """Running means of what each segment said against what the earlier ones had said, in standard errors."""
+    """Running means of residuals and their squares: each segment against the earlier ones, in standard errors."""
 
     surprise: float = 1.0
     trend: float = 0.0
@@ -96,17 +96,17 @@ class Agreement:
         self.trend = KEPT * self.trend + (1 - KEPT) * residual
 
     def contradicted(self) -> None:
-        """A segment contradicted what was believed for sure."""
+        """A segment contradicted a bound that had been accepted."""
         self.surprise = 25.0
 
     def explained(self) -> None:
-        """Residuals were large because of ties, which were not known of."""
+        """Residuals were large because of ties that had not been detected yet."""
         self.surprise, self.trend = min(self.surprise, 1.0), 0.0
 
     @property
     def stable(self) -> bool:
         """Whether consecutive segments agree."""
-        return self.surprise < CALM and abs(self.trend) < LEVEL
+        return self.surprise < LARGEST_MEAN_SQUARE and abs(self.trend) < LARGEST_MEAN
 
     @property
     def widening(self) -> float:

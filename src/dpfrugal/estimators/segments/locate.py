@@ -1,9 +1,9 @@
 """Locate: from all magnitudes to a bracket that holds the quantile and little else.
 
-The first segment's edges lie at all magnitudes. Those of the next lie where the quantile may be: at the levels of
-the belief P[quantile ≤ e] = Φ((F(e) - q) / error). A bound is believed at 2.5 standard errors and measured again
-with every segment. Into a tail of unknown length goes a ladder of few rungs, for every bin above the quantile adds
-its noise to the tail's count.
+The first segment's edges lie at all magnitudes. Those of the next lie where the quantile may be: at equal levels of
+the posterior P[quantile ≤ e] = Φ((F(e) - q) / error). A bound is accepted at 2.5 standard errors and measured again
+with every segment. A tail of unknown length gets few edges, at growing distances: every bin above the quantile adds its
+noise to the tail's count.
 """
 
 import bisect
@@ -18,7 +18,7 @@ from dpfrugal.estimators.segments.edge_placement import after, between, logit, r
 from dpfrugal.estimators.segments.evidence import Agreement, Evidence, Target
 from dpfrugal.estimators.segments.noisy_cdf import Floats, NoisyCdf
 
-BELIEVED = 2.5  # standard errors for a bound to be believed
+ACCEPTED = 2.5  # standard errors for a bound to be accepted
 LOST = 5.0  # standard errors for a contradiction
 SHORTEST = 160  # items in the shortest segment
 LEAST_PART = 1 / 48  # of all items in a segment: a search that starts over and over must not take ever more of them
@@ -26,10 +26,10 @@ HUGE = 2.0**1000  # no edge lies beyond, so that sums and differences of edges s
 SMALLEST = 2.0**-40  # the smallest scale to start from
 MAGNITUDES = tuple(2.0**power for power in range(-35, 66, 5))
 LEVELS = (0.01, 0.06, 0.16, 0.32, 0.5, 0.68, 0.84, 0.94, 0.99)
-NEAR = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 16.0)  # rungs of the ladder, in widths of the bulk
+NEAR = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 16.0)  # edges into a tail, in widths of the bulk
 FAR = (2.0**12, 2.0**40, 2.0**80)
 MOST_KNOTS = 18
-DEAFENING = 0.1  # noise of one count, as a share of the items, from which a segment says nothing about magnitudes
+TOO_NOISY = 0.1  # noise of one count, as a share of the items, above which a segment shows no magnitudes
 BULK = (0.15, 0.85)
 STANDARD = NormalDist()
 
@@ -57,8 +57,8 @@ class Locate:
         if math.isinf(self.low) and math.isinf(self.high):
             return [self.start, *(self.start + sign * reach for reach in MAGNITUDES for sign in (-1, 1))]
         if side := self.far_side:
-            return self._ladder(side)
-        inside = [self.low, after(self.low), self.high, *self._likely_places()]
+            return self._tail_edges(side)
+        inside = [self.low, after(self.low), self.high, *self._likely_edges()]
         if (number := roundest(after(self.low), self.high)) is not None:
             inside += [number, after(number)]
         return inside
@@ -70,7 +70,7 @@ class Locate:
             return max(shortest, 15 * math.sqrt(bin_variance * 10), total / 2)
         if self.far_side and self.resolving:
             return max(shortest, 15 * math.sqrt(bin_variance * 10))
-        error, noise = 0.9 * self.target.tail / BELIEVED, 6 * bin_variance
+        error, noise = 0.9 * self.target.tail / ACCEPTED, 6 * bin_variance
         if not self.far_side:
             error, noise = min(self.mass / 10, error), noise_variance
         variance = self.target.variance
@@ -99,33 +99,33 @@ class Locate:
         """Whether one number holds most of the data, which then have no scale."""
         return self.bulk is not None and self.bulk[1] <= after(self.bulk[0])
 
-    def _ladder(self, sign: int) -> list[float]:
+    def _tail_edges(self, sign: int) -> list[float]:
         base, scale = (self.low if sign > 0 else self.high), self._scale()
         first, last = self.bulk or (base, base)
-        rungs = [base + sign * scale * steps for steps in NEAR]
-        rungs += [base + sign * max(scale, abs(base)) * steps for steps in FAR]
-        rungs = [rung for rung in rungs if self.low < rung < self.high]
+        tail = [base + sign * scale * steps for steps in NEAR]
+        tail += [base + sign * max(scale, abs(base)) * steps for steps in FAR]
+        tail = [edge for edge in tail if self.low < edge < self.high]
         number = roundest(math.nextafter(first, -math.inf), last)
         ties = [number, after(number)] if number is not None else []
-        return [self.low, self.high, *rungs, *ties, *(between(first, last, part / 7) for part in range(8))]
+        return [self.low, self.high, *tail, *ties, *(between(first, last, part / 7) for part in range(8))]
 
-    def _likely_places(self) -> list[float]:
+    def _likely_edges(self) -> list[float]:
         if self.knots is None:
             return [between(self.low, self.high, part / 10) for part in range(1, 10)]
         inside = (self.knots.edges > self.low) & (self.knots.edges < self.high)
         gaps = (self.knots.rising()[inside] - self.target.q) / self.knots.error(self.target.q)[inside]
-        belief = list(itertools.accumulate([0.0, *(STANDARD.cdf(gap) for gap in gaps.tolist()), 1.0], max))
+        posterior = list(itertools.accumulate([0.0, *(STANDARD.cdf(gap) for gap in gaps.tolist()), 1.0], max))
         edges = [self.low, *self.knots.edges[inside].tolist(), self.high]
-        places = []
+        likely = []
         for level in LEVELS:
-            k = bisect.bisect_left(belief, level, 1, len(belief) - 1) - 1
-            rise = belief[k + 1] - belief[k]
-            places.append(between(edges[k], edges[k + 1], (level - belief[k]) / rise if rise > 0 else 0.5))
-        return places
+            k = bisect.bisect_left(posterior, level, 1, len(posterior) - 1) - 1
+            rise = posterior[k + 1] - posterior[k]
+            likely.append(between(edges[k], edges[k + 1], (level - posterior[k]) / rise if rise > 0 else 0.5))
+        return likely
 
     def absorb(self, cdf: NoisyCdf, agreement: Agreement) -> None:
-        """Learn from one segment."""
-        if cdf.bin_noise > DEAFENING:
+        """Take in the noisy CDF of one segment."""
+        if cdf.bin_noise > TOO_NOISY:
             return
         shares, old_width = cdf.rising(), self.high - self.low
         low, high = self._bounds(cdf, agreement)
@@ -154,8 +154,8 @@ class Locate:
         self.ready = narrow and float(quarters[1]) - float(quarters[0]) > 0.2 * self.mass  # else it spans a gap
 
     def _bounds(self, cdf: NoisyCdf, agreement: Agreement) -> tuple[float, float]:
-        """What is believed now: what this segment shows, and what earlier ones showed unless it contradicts."""
-        low, high = cdf.bracket(self.target.q, BELIEVED)
+        """The bounds of this segment, narrowed by those of earlier ones where it does not contradict them."""
+        low, high = cdf.bracket(self.target.q, ACCEPTED)
         error = cdf.error(self.target.q)
         old_low, old_high = self.low, self.high
         if math.isfinite(old_low):
@@ -192,7 +192,7 @@ class Locate:
             self.evidence.forget()
             self.estimate = first
             return error
-        if not 2 * (self.high - self.low) > self.gathered_over:  # what a much wider bracket taught is too coarse
+        if not 2 * (self.high - self.low) > self.gathered_over:  # evidence from a much wider bracket is too coarse
             self.evidence.forget()
         if self.evidence.weight == 0:
             self.gathered_over = self.high - self.low
@@ -204,7 +204,7 @@ class Locate:
         return error
 
     def _sensible(self, found: float, cdf: NoisyCdf) -> float:
-        """No farther into an open tail than the first edge that may be past the quantile: what is beyond is noise."""
+        """``found``, no farther into an open tail than the first edge that may lie beyond the quantile."""
         if not self.far_side or self.bulk is None:
             return found
         slack, farthest = cdf.error(self.target.q), math.inf if self._bulk_tied else NEAR[-1] * self._scale()

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class NoisyCdf:
-    """What one segment tells, in public: ``share[j]`` of its ``items`` lie below ``edges[j]``, up to ``noise[j]``."""
+    """One segment's public result: ``share[j]`` of its ``items`` lie below ``edges[j]``, up to ``noise[j]``."""
 
     edges: Floats
     share: Floats
@@ -34,7 +34,7 @@ class NoisyCdf:
     def of_bins(cls, edges: Floats, noisy: Sequence[int], items: int, variance: float) -> "NoisyCdf":
         """From a noisy histogram of ``items`` items, each count with noise of ``variance``."""
         bins = len(noisy)
-        excess = (sum(noisy) - items) / bins  # of all the noise; each bin is believed to hold an equal part of it
+        excess = (sum(noisy) - items) / bins  # of all the noise; each bin is assumed to hold an equal part of it
         below = itertools.accumulate(noisy[:-1])
         share = [(count - excess * j) / items for j, count in enumerate(below, 1)]
         noise = [math.sqrt(variance * j * (bins - j) / bins) / items for j in range(1, bins)]
@@ -47,25 +47,25 @@ class NoisyCdf:
         return cls(edges, np.array([noisy / items]), np.array([noise]), items, noise)
 
     def index(self, edge: float) -> int:
-        """The place of ``edge``, which must be one of the edges."""
+        """The position of ``edge``, which must be one of the edges."""
         return bisect.bisect_left(self.edges, edge)
 
     def error(self, q: float) -> Floats:
         """The standard error of each share, if the true share is ``q``: sampling and noise."""
         return np.sqrt(q * (1 - q) / self.items + self.noise**2)
 
-    def error_at(self, place: int, q: float) -> float:
+    def error_at(self, index: int, q: float) -> float:
         """The same of one share."""
-        return math.sqrt(q * (1 - q) / self.items + float(self.noise[place]) ** 2)
+        return math.sqrt(q * (1 - q) / self.items + float(self.noise[index]) ** 2)
 
     def share_at(self, edge: float) -> float:
         """The share below ``edge``, which must be one of the edges."""
         return float(self.share[self.index(edge)])
 
     def bracket(self, q: float, certainty: float) -> tuple[float, float]:
-        """The edges between which the quantile ``q`` lies, believed at ``certainty`` standard errors.
+        """The edges between which the quantile ``q`` lies, at ``certainty`` standard errors.
 
-        A bound is the end of an unbroken run of believed edges, so one wild count far out proves nothing.
+        A bound needs every edge beyond it to be significant too; one outlier cannot set it.
         """
         first, last = self._unsure(q, certainty)
         low = float(self.edges[first - 1]) if first else -math.inf
@@ -86,7 +86,7 @@ class NoisyCdf:
         return low, high
 
     def _unsure(self, q: float, certainty: float) -> tuple[int, int]:
-        """The first edge not believed to be below the quantile; the last not believed above it, plus one."""
+        """The first edge not significantly below the quantile; the last not significantly above it, plus one."""
         slack = certainty * self.error(q)
         below, above = self.share + slack >= q, self.share - slack <= q
         first = int(np.argmax(below)) if below.any() else self.edges.size

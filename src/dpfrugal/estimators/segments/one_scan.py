@@ -1,11 +1,11 @@
-"""Conclude: one long segment, counted between many edges at once, in place of many short ones.
+"""One scan: one long segment, counted between many edges at once, instead of many short ones.
 
-A cluster reads a table as a whole: it cannot stop after every segment to move one edge. So the window around the
-estimate is cut into many bins, and the quantile is read off between the two edges that hold it. An item still falls
-into one bin, so the segment costs no more privacy than one with three edges (docs/proofs.md, Theorem 8).
+An engine reads a table as a whole: it cannot stop after every segment to move one edge. So the window around the
+estimate is divided into many bins, and the quantile is interpolated between the two edges that bracket it. An item
+still falls into one bin, so the segment costs no more privacy than one with three edges (docs/proofs.md, Theorem 8).
 
 Worked number: after 100,000 items a median's rank is known to ±0.0016, so the window holds 1.6% of the items and each
-of 40 bins 0.04%: a thousand million items are placed to within a bin's curvature, some 1e-7, where their own sampling
+of 40 bins 0.04%: interpolation of a thousand million items errs by a bin's curvature, some 1e-7, where their sampling
 error is 1.6e-5.
 """
 
@@ -21,14 +21,14 @@ from dpfrugal.estimators.segments.refine import WINDOW, Refine
 
 MOST_EDGES = 56  # of all quantiles together
 FEWEST_EDGES = 4  # of one quantile
-LOUDNESS = 0.1  # the most that the noise may add to the variance of the sampling
+MOST_NOISE = 0.1  # the most that noise may add to the sampling variance, as a part of it
 BEYOND = (2.0, 6.0, 20.0)  # edges outside the window, in halves of it
 NEIGHBOURS = 3  # bins on each side that the density is measured over
 
 
 @dataclass
-class Conclude:
-    """A ``Refine`` that waits for its long segment."""
+class OneScan:
+    """A ``Refine`` whose next segment is one long scan."""
 
     refine: Refine
     items: int
@@ -53,7 +53,7 @@ class Conclude:
         return self.items
 
     def absorb(self, cdf: NoisyCdf, agreement: Agreement) -> None:
-        """Learn from the segment: the refining goes on from where the quantile was found."""
+        """Take in the noisy CDF of the segment, and move the ``Refine`` to the quantile found."""
         refine, q, edges = self.refine, self.refine.target.q, sorted({edge + 0.0 for edge in self.edges()})
         at = np.searchsorted(cdf.edges, edges)
         shares, errors = cdf.rising()[at], cdf.error(q)[at]

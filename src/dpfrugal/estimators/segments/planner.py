@@ -1,4 +1,4 @@
-"""Locate and refine: private quantiles from noisy counts on disjoint segments of a stream. It knows no data.
+"""The planner of segments: private quantiles from noisy counts on disjoint segments of a stream. It sees no item.
 
 The stream is cut into consecutive segments. The edges and the length of a segment are public: constants, or
 functions of earlier *noisy* counts. A segment's items are counted between the edges, ``absorb`` adds discrete
@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 
 from dpfrugal.budget.person_moves import Exposure, exposed
 from dpfrugal.errors import ParameterError
+from dpfrugal.estimators.releases import in_quantile_order
 from dpfrugal.estimators.segments.evidence import Target
 from dpfrugal.estimators.segments.locate import HUGE, SHORTEST
 from dpfrugal.estimators.segments.noisy_cdf import NoisyCdf
-from dpfrugal.estimators.segments.one_scan import FEWEST_EDGES, LOUDNESS, MOST_EDGES
+from dpfrugal.estimators.segments.one_scan import FEWEST_EDGES, MOST_EDGES, MOST_NOISE
 from dpfrugal.estimators.segments.search import Search
 from dpfrugal.parameters import positive, probability
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
@@ -38,18 +39,10 @@ NEAREST = 1e-9  # no quantile is sought closer to 0 or 1: no stream is long enou
 
 
 def noise_variance(guarantee: Guarantee, sensitivity: Sensitivity) -> float:
-    """The variance of the integer noise of one count: 2a/(1-a)², a = e^(-1/b), or σ².
-
-    7.8352 for ε = 1 and a histogram (b = 2).
-    """
-    scale = guarantee.noise_scale(sensitivity)
-    if scale > LARGEST_SCALE:
+    """The variance of the integer noise of one count: 7.8352 for ε = 1 and a histogram."""
+    if guarantee.noise_scale(sensitivity) > LARGEST_SCALE:
         raise ParameterError(f"The guarantee {guarantee} is too strong: its noise would drown any count.")
-    if guarantee.noise == "gaussian":
-        return scale**2
-    if scale < 1e-3:  # the noise is 0 all but always
-        return 0.0
-    return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
+    return guarantee.noise_variance(sensitivity)
 
 
 def segment_exposure(guarantee: Guarantee, histogram: Sensitivity, number: Sensitivity) -> Exposure | None:
@@ -60,7 +53,7 @@ def segment_exposure(guarantee: Guarantee, histogram: Sensitivity, number: Sensi
     return exposed(guarantee, 2 * most, itertools.chain(bins, numbers))
 
 
-class LocateRefine:
+class SegmentPlanner:
     """A state machine: ``edges`` and ``segment_length`` out, ``absorb(counts)`` in, ``estimates`` at any time."""
 
     def __init__(
@@ -113,8 +106,8 @@ class LocateRefine:
         """
         if self._pending is None:
             for search in self._searches:
-                quiet = LOUDNESS * 4 * items * search.target.variance / max(self._bin_variance, 1e-9)
-                bins = min(quiet, MOST_EDGES) / len(self._searches)
+                bins_allowed = MOST_NOISE * 4 * items * search.target.variance / max(self._bin_variance, 1e-9)
+                bins = min(bins_allowed, MOST_EDGES) / len(self._searches)
                 search.expect(items, max(FEWEST_EDGES, int(bins)))
             self._plan([search.edges() for search in self._searches])
         self.segment_length = max(SHORTEST, items)
@@ -125,7 +118,7 @@ class LocateRefine:
         ``missing`` items lie in no bin; where there may be any, their number is one more count of the histogram.
 
         A segment that was closed early while locating is too short to plan by: its noisy counts are kept, the
-        edges stay, and the next counts are added to them. Who asks meanwhile is shown what they teach.
+        edges stay, and the next counts are added to them. Estimates use them meanwhile.
         """
         raw = np.asarray(counts).tolist()
         if len(raw) != self.edges.size + 1:
@@ -155,7 +148,7 @@ class LocateRefine:
     def _learn(self, searches: list[Search], cdf: NoisyCdf) -> list[list[float]]:
         """Let every search learn, and return the edges that it asks for next.
 
-        Noise may be so wild that a search cannot go on: it starts again, and nobody is told.
+        Noise may be so extreme that a search cannot continue: it restarts, and no error says so.
         """
         edges = []
         for k, search in enumerate(searches):
@@ -169,14 +162,14 @@ class LocateRefine:
                 edges[k:] = [searches[k].edges()]
         return edges
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "LocateRefine":
-        """A twin that learns on its own. All but the searches is replaced, never changed in place."""
-        twin = copy.copy(self)
-        twin._searches = copy.deepcopy(self._searches, memo)
-        return twin
+    def __deepcopy__(self, memo: dict[int, Any]) -> "SegmentPlanner":
+        """An independent copy. All but the searches is replaced, never changed in place."""
+        copied = copy.copy(self)
+        copied._searches = copy.deepcopy(self._searches, memo)
+        return copied
 
     def _shown(self) -> list[Search]:
-        """The searches, with what a segment closed early has taught."""
+        """The searches, after the noisy counts of segments that were closed early."""
         if self._pending is None:
             return self._searches
         (noisy, items, parts), searches = self._pending, copy.deepcopy(self._searches)
@@ -194,7 +187,7 @@ class LocateRefine:
         }
 
     def restore(self, state: Any) -> None:
-        """Go on from what ``to_state`` was taken of, by a machine with the same parameters."""
+        """Continue from a state that ``to_state`` gave of a planner with the same parameters."""
         self.items = integer_of(state["items"])
         self._searches = [Search.of_state(part) for part in list_of(state["searches"], len(self._searches))]
         self._plan([search.edges() for search in self._searches])
@@ -218,15 +211,20 @@ class LocateRefine:
         return segment_exposure(self._guarantee, *self.sensitivities)
 
     @property
+    def noisy_counts(self) -> tuple[int, ...]:
+        """The noisy counts of segments that were closed early, which wait to be added to the next ones. Public."""
+        return () if self._pending is None else tuple(self._pending[0])
+
+    @property
     def estimates(self) -> tuple[float, ...]:
         """One number per quantile, in their order; a larger quantile never has a smaller estimate."""
-        return self._monotone([search.estimate for search in self._shown()])
+        return self._ordered([search.estimate for search in self._shown()])
 
     def intervals(self, confidence: float) -> tuple[tuple[float, float], ...]:
         """Bounds of each true quantile at ``confidence``: sampling and noise. Infinite where nothing is known."""
         confidence = probability("confidence", confidence)
         bounds = [search.interval(confidence) for search in self._shown()]
-        lows, highs = self._monotone([low for low, _ in bounds]), self._monotone([high for _, high in bounds])
+        lows, highs = self._ordered([low for low, _ in bounds]), self._ordered([high for _, high in bounds])
         return tuple(zip(lows, highs, strict=True))
 
     @property
@@ -234,9 +232,6 @@ class LocateRefine:
         """Whether consecutive segments agreed, as far as their noisy counts can tell."""
         return all(search.agreement.stable for search in self._shown())
 
-    def _monotone(self, values: list[float]) -> tuple[float, ...]:
-        order = sorted(range(len(values)), key=lambda i: self._searches[i].target.q)
-        result = [0.0] * len(values)
-        for i, value in zip(order, sorted(values), strict=True):
-            result[i] = value
-        return tuple(result)
+    def _ordered(self, values: list[float]) -> tuple[float, ...]:
+        quantiles = tuple(search.target.q for search in self._searches)
+        return tuple(in_quantile_order(np.array(values, dtype=np.float64), quantiles).tolist())

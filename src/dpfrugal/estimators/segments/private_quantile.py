@@ -1,7 +1,7 @@
 """PrivateQuantile: quantiles as accurate as the exact sample quantiles, with no bounds to guess, in a few counters.
 
 The stream is cut into consecutive segments of public length. Of a segment only counts between public edges are kept;
-discrete noise makes them private, and what they teach chooses the next edges (``locate_refine``). An item is counted in
+discrete noise makes them private, and the noisy counts determine the next edges (``planner``). An item is counted in
 one segment, so the whole transcript keeps the one guarantee (docs/proofs.md, Theorems 8 and 9), for all quantiles
 together: an item falls into one bin, however many quantiles there are.
 
@@ -22,14 +22,14 @@ from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ParameterError
 from dpfrugal.estimators import base
-from dpfrugal.estimators.base import Guarded
+from dpfrugal.estimators.base import PrivateEstimator
 from dpfrugal.estimators.releases import SegmentRelease
 from dpfrugal.estimators.segments.counting import count_below
-from dpfrugal.estimators.segments.planner import LocateRefine
+from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.estimators.walk.frugal import admitted
 from dpfrugal.inputs.numbers import Chunk, chunks
 from dpfrugal.parameters import NanPolicy, positive
-from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee, guarantee_of, of_guarantee
+from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
 from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents
 
@@ -37,7 +37,7 @@ MOST_PENDING: Final = 1 << 10
 MOST_ITEMS: Final = 1 << 53  # in one segment
 
 
-class PrivateQuantile(Guarded):
+class PrivateQuantile(PrivateEstimator):
     """Private quantiles of a stream: one q or several, a guarantee, and nothing else is needed.
 
     The guarantee (Theorem 9) is for neighbours that differ by one replaced item, or by the at most
@@ -74,7 +74,7 @@ class PrivateQuantile(Guarded):
         self._nan_policy = parameters.nan_policy(nan_policy)
         parameters.number("start", start)
         self._hints = (start, expected_items, half_life)
-        self._machine = LocateRefine(
+        self._planner = SegmentPlanner(
             self._quantiles,
             guarantee,
             max_items_per_person=self._max_items_per_person,
@@ -84,13 +84,13 @@ class PrivateQuantile(Guarded):
         )
         super().__init__(
             Account.opened(
-                *(ledger, dataset, guarantee, *self._machine.sensitivities),
+                *(ledger, dataset, guarantee, *self._planner.sensitivities),
                 by=type(self).__name__,
                 max_items_per_person=self._max_items_per_person,
-                exposure=self._machine.exposure,
+                exposure=self._planner.exposure,
             )
         )
-        self._counts = self._empty_counts(self._machine)
+        self._counts = self._empty_counts(self._planner)
         self._filled = 0  # items in the open segment
         self._pending: list[int | float] = []
         self._last: SegmentRelease | None = None
@@ -101,26 +101,31 @@ class PrivateQuantile(Guarded):
         return self._quantiles
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What covers every release of this estimator together."""
-        return self._guarantee
-
-    @property
     def items(self) -> int:
         """How many items have been taken in, omitted ones included."""
-        return self._machine.items + self._filled + len(self._pending)
+        return self._planner.items + self._filled + len(self._pending)
+
+    @property
+    def completed_items(self) -> int:
+        """Internal: how many of them lie in completed segments, whose noisy counts are public."""
+        return self._planner.items
+
+    @property
+    def noisy_counts(self) -> tuple[int, ...]:
+        """Internal: public counts that wait to be added to those of the next segment."""
+        return self._planner.noisy_counts
 
     @property
     def edges(self) -> NDArray[np.float64]:
         """The public edges of the open segment, for whoever counts elsewhere; see ``absorb``."""
         self._refuse_copies_and_loops()
-        return self._machine.edges.copy()
+        return self._planner.edges.copy()
 
     @property
     def segment_length(self) -> int:
         """The public number of items that the open segment wants."""
         self._refuse_copies_and_loops()
-        return self._machine.segment_length
+        return self._planner.segment_length
 
     def update(self, item: float) -> None:
         """Take in one item."""
@@ -141,7 +146,7 @@ class PrivateQuantile(Guarded):
             self._take(chunks(items))
 
     def expect(self, items: int) -> None:
-        """Plan the open segment for ``items`` items that another machine will count at once: more edges, one segment.
+        """Plan the open segment for ``items`` items that an engine will count in one scan: more edges, one segment.
 
         Items that are in the open segment already close it as it is.
         """
@@ -151,9 +156,9 @@ class PrivateQuantile(Guarded):
             self._settle()
             if self._filled:
                 self._close(self._counts)
-            machine = copy.deepcopy(self._machine)
-            machine.expect(math.ceil(items))
-            self._machine, self._counts = machine, self._empty_counts(machine)
+            planner = copy.deepcopy(self._planner)
+            planner.expect(math.ceil(items))
+            self._planner, self._counts = planner, self._empty_counts(planner)
 
     def absorb(self, counts: Sequence[int] | NDArray[np.int64], *, missing: int = 0, whole: bool = True) -> None:
         """Take in the counts of other machines' items between ``edges``, as one whole segment.
@@ -165,8 +170,8 @@ class PrivateQuantile(Guarded):
         added = np.asarray(counts)
         with self._alone():
             self._settle()
-            if added.shape != (self._machine.edges.size + 1,) or added.dtype.kind not in "iu":
-                raise ItemError(f"counts must be {self._machine.edges.size + 1} integers: one per bin of the edges.")
+            if added.shape != (self._planner.edges.size + 1,) or added.dtype.kind not in "iu":
+                raise ItemError(f"counts must be {self._planner.edges.size + 1} integers: one per bin of the edges.")
             number = sum(added.tolist()) + missing
             if (added < 0).any() or missing < 0 or not 0 < number < MOST_ITEMS:
                 raise ItemError("counts must be of at least one item and at most 2^53, and none below 0.")
@@ -175,13 +180,13 @@ class PrivateQuantile(Guarded):
             counts = self._counts.copy()
             counts[:-1] += added.astype(np.int64)
             counts[-1] += missing
-            if whole or self._filled + number >= self._machine.segment_length:
+            if whole or self._filled + number >= self._planner.segment_length:
                 self._close(counts)
             else:
                 self._counts, self._filled = counts, self._filled + number
 
     def release(self, *, close: bool = False) -> SegmentRelease:
-        """What the completed segments have taught: public already, so it costs nothing to show again.
+        """The estimates from all completed segments: public already, so it costs nothing to show them again.
 
         The open segment is closed early only if asked for, or if nothing else is there to show.
         """
@@ -189,31 +194,31 @@ class PrivateQuantile(Guarded):
             self._settle()
             if not self.items:
                 raise ItemError("There is nothing to release: no item has come yet.")
-            if self._filled and (close or not self._machine.items):
+            if self._filled and (close or not self._planner.items):
                 self._close(self._counts)
-            if self._last is None or self._last.items < self._machine.items:
-                machine = copy.deepcopy(self._machine)  # it knows noisy counts only
+            if self._last is None or self._last.items < self._planner.items:
+                planner = copy.deepcopy(self._planner)  # it knows noisy counts only
                 self._last = SegmentRelease(
-                    values=machine.estimates,
+                    values=planner.estimates,
                     quantiles=self._quantiles,
                     guarantee=self._guarantee,
-                    items=machine.items,
+                    items=planner.items,
                     max_items_per_person=self._max_items_per_person,
-                    stable=machine.stable,
-                    bounds=machine.intervals,
+                    stable=planner.stable,
+                    bounds=planner.intervals,
                 )
             return self._last
 
     def _contents(self) -> Contents:
         parameters = {
             "quantiles": json_values.packed(self._quantiles),
-            "guarantee": of_guarantee(self._guarantee),
+            "guarantee": self._guarantee.to_record(),
             "max_items_per_person": self._max_items_per_person,
             "nan_policy": self._nan_policy,
             "hints": json_values.packed([None if hint is None else float(hint) for hint in self._hints]),
         }
         state = {
-            "machine": self._machine.to_state(),
+            "machine": self._planner.to_state(),
             "counts": self._counts.tolist(),
             "filled": self._filled,
             "pending": [json_values.of_item(item) for item in self._pending],
@@ -228,15 +233,15 @@ class PrivateQuantile(Guarded):
         )
         estimator = cls(
             json_values.floats_of(parameters["quantiles"]).tolist(),
-            guarantee_of(parameters["guarantee"]),
+            Guarantee.of_record(parameters["guarantee"]),
             max_items_per_person=parameters["max_items_per_person"],
             start=start or 0.0,
             expected_items=expected_items,  # type: ignore[arg-type]
             half_life=half_life,
             nan_policy=parameters["nan_policy"],
         )
-        estimator._machine.restore(state["machine"])
-        counts = json_values.list_of(state["counts"], estimator._machine.edges.size + 2)
+        estimator._planner.restore(state["machine"])
+        counts = json_values.list_of(state["counts"], estimator._planner.edges.size + 2)
         estimator._counts = np.array([json_values.integer_of(count) for count in counts], dtype=np.int64)
         estimator._filled = json_values.integer_of(state["filled"], 0, MOST_ITEMS)
         estimator._pending = [json_values.item_of(item) for item in json_values.list_of(state["pending"])]
@@ -245,27 +250,27 @@ class PrivateQuantile(Guarded):
         return estimator
 
     def _forget(self) -> None:
-        self._counts, self._filled, self._pending = self._empty_counts(self._machine), 0, []
+        self._counts, self._filled, self._pending = self._empty_counts(self._planner), 0, []
 
     def __repr__(self) -> str:
         shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)
         return f"{type(self).__name__}({shown}, {self._guarantee}, items={self.items})"
 
-    def _empty_counts(self, machine: LocateRefine) -> NDArray[np.int64]:
+    def _empty_counts(self, planner: SegmentPlanner) -> NDArray[np.int64]:
         """One count per bin, and one of missing items."""
-        return np.zeros(machine.edges.size + 2, dtype=np.int64)
+        return np.zeros(planner.edges.size + 2, dtype=np.int64)
 
     def _close(self, counts: NDArray[np.int64]) -> None:
         """End the open segment: its counts get their noise and are forgotten.
 
         On a copy: whatever interrupts it leaves either everything as it was, and the noise unseen, or nothing raw.
         """
-        machine = copy.deepcopy(self._machine)
+        planner = copy.deepcopy(self._planner)
         self._account.before_noise()
-        _absorb(machine, counts, self._nan_policy)
-        empty = self._empty_counts(machine)
+        _absorb(planner, counts, self._nan_policy)
+        empty = self._empty_counts(planner)
         # No interrupt can come between these stores.
-        self._machine, self._counts, self._filled = machine, empty, 0
+        self._planner, self._counts, self._filled = planner, empty, 0
 
     def _settle(self) -> None:
         if self._pending:
@@ -276,32 +281,32 @@ class PrivateQuantile(Guarded):
 
         Noise drawn for segments of a batch that is refused later is thrown away with them, unseen.
         """
-        machine, counts, filled = self._machine, self._counts.copy(), self._filled
+        planner, counts, filled = self._planner, self._counts.copy(), self._filled
         noted = False  # once: how many segments a refused batch would have closed depends on its items
         for chunk in batch:
             first = 0
             while first < chunk.values.size:
-                last = min(chunk.values.size, first + machine.segment_length - filled)
-                counts += counts_of(chunk, first, last, machine.edges)
+                last = min(chunk.values.size, first + planner.segment_length - filled)
+                counts += counts_of(chunk, first, last, planner.edges)
                 if counts[-1] and self._nan_policy == "raise":
                     raise ItemError('The batch has NaN or null items; clean the data, or use nan_policy="omit".')
                 filled += last - first
                 first = last
-                if filled >= machine.segment_length:
-                    if machine is self._machine:
-                        machine = copy.deepcopy(machine)
+                if filled >= planner.segment_length:
+                    if planner is self._planner:
+                        planner = copy.deepcopy(planner)
                     if not noted:
                         self._account.before_noise()
                         noted = True
-                    _absorb(machine, counts, self._nan_policy)
-                    counts, filled = self._empty_counts(machine), 0
+                    _absorb(planner, counts, self._nan_policy)
+                    counts, filled = self._empty_counts(planner), 0
         # No interrupt can come between these stores.
-        self._machine, self._counts, self._filled, self._pending = machine, counts, filled, []
+        self._planner, self._counts, self._filled, self._pending = planner, counts, filled, []
 
 
-def _absorb(machine: LocateRefine, counts: NDArray[np.int64], nan_policy: NanPolicy) -> None:
+def _absorb(planner: SegmentPlanner, counts: NDArray[np.int64], nan_policy: NanPolicy) -> None:
     """Hand a segment over; where items may be missing, their number is one more private count."""
-    machine.absorb(counts[:-1], missing=int(counts[-1]) if nan_policy == "omit" else None)
+    planner.absorb(counts[:-1], missing=int(counts[-1]) if nan_policy == "omit" else None)
 
 
 def counts_of(chunk: Chunk, first: int, last: int, edges: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -1,8 +1,8 @@
-"""Refine: an edge at the estimate c, now and then a window around it; F(c) gives a one-step correction.
+"""Refine: an edge at the estimate c, in every fourth segment a window around it; F(c) gives a one-step correction.
 
 A one-step estimate from a consistent start is asymptotically as good as the sample quantile, and so is the mean of
 many (van der Vaart, Asymptotic Statistics, 1998, Section 5.7). A segment with one edge releases one number, whose
-noise has a quarter of a histogram's variance; every fourth segment has the window's ends too and measures the density.
+noise has a quarter of a histogram's variance; those with the window's ends measure the density.
 
 Worked number: at q = 0.5 and ε = 1 the estimate after n items is off by about √(0.25/n) in rank, 0.0005 at a million,
 as the exact sample median is.
@@ -82,7 +82,7 @@ class Refine:
         return settled_length(self.target, total, noise_variance)
 
     def absorb(self, cdf: NoisyCdf, agreement: Agreement) -> None:
-        """Learn from one segment."""
+        """Take in the noisy CDF of one segment."""
         counted, (low, high) = self._counted, self.window
         number = roundest(low, high) if counted == "number" else None
         centre = self.centre
@@ -156,7 +156,7 @@ class Refine:
         self.pooled_below = 0.0, 0.0
 
     def _start_again(self, cdf: NoisyCdf, centre: float) -> None:
-        """The window was so wide that its density was a rough guide: interpolate, and gather evidence anew."""
+        """Interpolate and discard earlier evidence: the window was so wide that its density was a rough guide."""
         low, high = self.window
         at, share = (low, centre, high), [cdf.share_at(edge) for edge in (low, centre, high)]
         k = 0 if self.target.q < share[1] else 1

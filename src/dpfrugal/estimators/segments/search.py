@@ -1,4 +1,4 @@
-"""One quantile's search: public edges out, a noisy CDF in. It never sees an item, nor a count without noise.
+"""The search for one quantile: it asks for public edges and takes in noisy CDFs. It never sees an item or a raw count.
 
 *Locate* finds a bracket, *refine* makes it as accurate as the sample quantile, and where one number holds the
 quantile (*atom*) it is the answer, confirmed by every further segment. A search that is contradicted starts again
@@ -16,7 +16,7 @@ from dpfrugal.estimators.segments.edge_placement import after
 from dpfrugal.estimators.segments.evidence import Agreement, Target
 from dpfrugal.estimators.segments.locate import HUGE, Locate
 from dpfrugal.estimators.segments.noisy_cdf import NoisyCdf
-from dpfrugal.estimators.segments.one_scan import Conclude
+from dpfrugal.estimators.segments.one_scan import OneScan
 from dpfrugal.estimators.segments.refine import Refine, settled_length
 from dpfrugal.storage.json_values import packed, unpacked
 
@@ -50,7 +50,10 @@ class Atom:
         return self.below <= slack and self.upto >= -slack
 
 
-STAGES: tuple[type[Locate | Refine | Atom | Conclude], ...] = (Locate, Refine, Atom, Conclude)
+Stage = Locate | Refine | Atom | OneScan
+# The names that checkpoints have for the stages.
+STAGES: dict[str, type[Stage]] = {"Locate": Locate, "Refine": Refine, "Atom": Atom, "Conclude": OneScan}
+NAMES = {kind: name for name, kind in STAGES.items()}
 
 
 @dataclass
@@ -64,28 +67,28 @@ class Search:
     travelled: tuple[float, float] = (math.inf, -math.inf)  # where the estimate has been while segments disagreed
 
     def __post_init__(self) -> None:
-        self.stage: Locate | Refine | Atom | Conclude = Locate(self.target, self.start, self.start)
+        self.stage: Stage = Locate(self.target, self.start, self.start)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Search":
-        """A twin that learns on its own. Only what is changed in place is copied: it is done for every batch."""
-        twin = copy.copy(self)
-        twin.agreement, twin.stage = copy.copy(self.agreement), copy.copy(self.stage)
-        if isinstance(twin.stage, Conclude):
-            twin.stage = copy.deepcopy(twin.stage)
-        elif not isinstance(twin.stage, Atom):
-            twin.stage.evidence = copy.copy(twin.stage.evidence)
-        return twin
+        """An independent copy. Only what is changed in place is copied, for this is done for every batch."""
+        copied = copy.copy(self)
+        copied.agreement, copied.stage = copy.copy(self.agreement), copy.copy(self.stage)
+        if isinstance(copied.stage, OneScan):
+            copied.stage = copy.deepcopy(copied.stage)
+        elif not isinstance(copied.stage, Atom):
+            copied.stage.evidence = copy.copy(copied.stage.evidence)
+        return copied
 
     def to_state(self) -> dict[str, Any]:
-        """For a checkpoint: all that was learned."""
-        return {"search": packed(self), "kind": type(self.stage).__name__, "stage": packed(self.stage)}
+        """For a checkpoint: all that the noisy counts so far have determined."""
+        return {"search": packed(self), "kind": NAMES[type(self.stage)], "stage": packed(self.stage)}
 
     @classmethod
     def of_state(cls, state: Any) -> "Search":
         """The search that ``to_state`` was taken of."""
         search = unpacked(cls, state["search"])
-        search.stage = unpacked({kind.__name__: kind for kind in STAGES}[state["kind"]], state["stage"])
-        search.edges(), search.interval(0.95)  # what cannot go on is refused now
+        search.stage = unpacked(STAGES[state["kind"]], state["stage"])
+        search.edges(), search.interval(0.95)  # a state that cannot continue is refused now
         return search
 
     def edges(self) -> list[float]:
@@ -98,7 +101,7 @@ class Search:
         return self.stage.length(remembered, noise_variance, bin_variance)
 
     def absorb(self, cdf: NoisyCdf) -> None:
-        """Learn from one segment."""
+        """Take in the noisy CDF of one segment."""
         before = self.estimate
         self._advance(cdf)
         if not self.agreement.stable:
@@ -106,7 +109,7 @@ class Search:
             self.travelled = min(places), max(places)
 
     def _advance(self, cdf: NoisyCdf) -> None:
-        """Let the stage learn, and go to another one if it is time."""
+        """Update the stage, and replace it by another where its result asks for that."""
         stage = self.stage
         kept = 1.0 if self.half_life is None else 0.5 ** (cdf.items / self.half_life)
         if isinstance(stage, Atom):
@@ -116,7 +119,7 @@ class Search:
             else:
                 self.agreement.note(0.0)
             return
-        if isinstance(stage, Conclude):
+        if isinstance(stage, OneScan):
             stage.refine.evidence.fade(kept)
             stage.absorb(cdf, self.agreement)
             if stage.atom is not None:
@@ -145,14 +148,14 @@ class Search:
 
     def expect(self, items: int, bins: int) -> None:
         """Cut the window into so many bins for one long segment, if there is a window."""
-        stage = self.stage.refine if isinstance(self.stage, Conclude) else self.stage
+        stage = self.stage.refine if isinstance(self.stage, OneScan) else self.stage
         if isinstance(stage, Refine):
-            self.stage = Conclude(stage, items, bins)
+            self.stage = OneScan(stage, items, bins)
 
     @property
     def estimate(self) -> float:
         """The quantile, as far as it is known."""
-        stage = self.stage.refine if isinstance(self.stage, Conclude) else self.stage
+        stage = self.stage.refine if isinstance(self.stage, OneScan) else self.stage
         return stage.number if isinstance(stage, Refine) else stage.estimate
 
     @property
@@ -163,7 +166,7 @@ class Search:
     def interval(self, confidence: float) -> tuple[float, float]:
         """Bounds that hold the true quantile with probability ``confidence``."""
         certainty = NormalDist().inv_cdf((1 + confidence) / 2) * self.agreement.widening
-        stage = self.stage.refine if isinstance(self.stage, Conclude) else self.stage
+        stage = self.stage.refine if isinstance(self.stage, OneScan) else self.stage
         low, high = (self.estimate, self.estimate) if isinstance(stage, Atom) else stage.interval(certainty)
         low, high = min(low, self.estimate), max(high, self.estimate)
         return (low, high) if self.agreement.stable else (min(low, self.travelled[0]), max(high, self.travelled[1]))

@@ -1,1 +1,1 @@
-"""The paper's walk: ``Frugal1U`` and ``DPFrugal1U``."""
+"""The paper's algorithms, ``Frugal1U`` and ``DPFrugal1U``: an estimate that moves one grid step at a time."""

@@ -13,19 +13,20 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.person_moves import Exposure, exposed
 from dpfrugal.budget.spending import Account
 from dpfrugal.estimators import base
-from dpfrugal.estimators.base import Guarded
+from dpfrugal.estimators.base import PrivateEstimator
 from dpfrugal.estimators.grid import LARGEST_ESTIMATE
-from dpfrugal.estimators.releases import WalkRelease
+from dpfrugal.estimators.releases import WalkRelease, in_quantile_order
 from dpfrugal.estimators.walk.frugal import MOST_PENDING, Frugal1U, admitted, points_of
 from dpfrugal.parameters import NanPolicy
 from dpfrugal.privacy import noise
-from dpfrugal.privacy.guarantees import Guarantee, Sensitivity, checked_guarantee, guarantee_of, of_guarantee
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity, checked_guarantee
 from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents
 
@@ -44,7 +45,7 @@ def walk_exposure(guarantee: Guarantee, quantiles: int, max_items_per_person: in
     return exposed(guarantee, max_items_per_person, moves)
 
 
-class DPFrugal1U(Guarded):
+class DPFrugal1U(PrivateEstimator):
     """Private quantiles of a stream, one integer each; releases as often as asked under one guarantee.
 
     The guarantee (Theorem 4) is for neighbours that differ by one replaced item, or by the at most
@@ -99,11 +100,6 @@ class DPFrugal1U(Guarded):
         return self._walk.quantiles
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What covers every release of this estimator together."""
-        return self._guarantee
-
-    @property
     def items(self) -> int:
         """How many items have been taken in, omitted ones included."""
         return self._walk.items
@@ -137,10 +133,13 @@ class DPFrugal1U(Guarded):
         raw = [int(point) for point in walk._settled()]
         self._account.before_noise()
         noisy = [_on_grid(point) for point in noise.add_noise(raw, self._guarantee, self._sensitivity)]
-        points = _in_order(noisy, self.quantiles)
-        walk._estimates = np.array(points, dtype=np.int64)  # re-anchor: Theorem 4 rests on this line
-        self._anchor = walk._estimates, walk.items
+        self._re_anchor(in_quantile_order(np.array(noisy, dtype=np.int64), self.quantiles))
         return self._released()
+
+    def _re_anchor(self, points: NDArray[np.int64]) -> None:
+        """Continue the walk from released points: Theorem 4 rests on this."""
+        self._walk._estimates = points
+        self._anchor = points, self._walk.items
 
     def _released(self) -> WalkRelease:
         """The release at the anchor, all of it public."""
@@ -159,7 +158,7 @@ class DPFrugal1U(Guarded):
     def _contents(self) -> Contents:
         walk, (points, items) = self._walk._contents(), self._anchor
         more = {
-            "guarantee": of_guarantee(self._guarantee),
+            "guarantee": self._guarantee.to_record(),
             "max_items_per_person": self._max_items_per_person,
         }
         public = {"anchor": points.tolist(), "anchored_at": items, "released": self._last is not None}
@@ -170,7 +169,7 @@ class DPFrugal1U(Guarded):
         parameters, state, walk = contents.parameters, contents.state, Frugal1U._of_contents(contents)
         estimator = cls(
             walk.quantiles,
-            guarantee_of(parameters["guarantee"]),
+            Guarantee.of_record(parameters["guarantee"]),
             max_items_per_person=parameters["max_items_per_person"],
         )
         estimator._walk = walk
@@ -189,13 +188,6 @@ class DPFrugal1U(Guarded):
     def __repr__(self) -> str:
         shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)
         return f"{type(self).__name__}({shown}, {self._guarantee}, items={self.items})"
-
-
-def _in_order(points: list[int], quantiles: tuple[float, ...]) -> list[int]:
-    """The same points, increasing with q: noise may cross them (post-processing; no error grows by it)."""
-    ranks = sorted(range(len(quantiles)), key=quantiles.__getitem__)
-    ordered = dict(zip(ranks, sorted(points), strict=True))
-    return [ordered[k] for k in range(len(points))]
 
 
 def _on_grid(point: int) -> int:

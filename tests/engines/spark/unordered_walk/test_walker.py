@@ -1,6 +1,5 @@
 """The walk of many keys over rows that come in any order, in any cut, each with its own word."""
 
-import itertools
 from unittest import mock
 
 import numpy as np
@@ -13,12 +12,10 @@ from numpy.typing import NDArray
 from dpfrugal.engines.spark.unordered_walk import packets
 from dpfrugal.engines.spark.unordered_walk.kernel import words_of
 from dpfrugal.engines.spark.unordered_walk.packets import Packer
-from dpfrugal.engines.spark.unordered_walk.secret_words import keys_of, word
+from dpfrugal.engines.spark.unordered_walk.secret_words import siphash_key, word
 from dpfrugal.engines.spark.unordered_walk.walker import Walker, walk_rows_compiled, walk_rows_plainly
 from dpfrugal.estimators.grid import Grid
 from dpfrugal.estimators.walk.dispatch import Path
-from dpfrugal.estimators.walk.frugal import step
-from dpfrugal.kernels.coins import thresholds
 
 PATH = Path((0.5, 0.9), Grid(1), 12345)
 rows = st.lists(
@@ -31,11 +28,11 @@ rows = st.lists(
 
 @settings(deadline=None, max_examples=60)
 @given(rows=rows, wide=st.booleans())
-def test_compiled_equals_plain(rows: list[tuple[int, float, int]], wide: bool) -> None:
+def test_walk_rows__compiled_equals_plain(rows: list[tuple[int, float, int]], wide: bool) -> None:
     codes, values, positions = (np.array(column) for column in zip(*rows, strict=True))
     words = np.array([word(PATH.key, int(position)) for position in positions], dtype=np.uint64)
     with np.errstate(over="ignore"):  # where functions run as they are written
-        assert np.array_equal(words_of(positions, *map(np.uint64, keys_of(PATH.key))), words)
+        assert np.array_equal(words_of(positions, *map(np.uint64, siphash_key(PATH.key))), words)
     steps = np.array([[0, 1], [2, 3], [1, 0]], dtype=np.uint8) if wide else None
     plain, compiled = np.zeros((3, 2), dtype=np.int64), np.zeros((3, 2), dtype=np.int64)
     walk_rows_plainly(plain, steps, words, codes.astype(np.int32), values, PATH)
@@ -68,13 +65,13 @@ def walked(rows: list[tuple[int, float, int]], cut: int, buckets: int = 0) -> li
 
 @settings(deadline=None, max_examples=40)
 @given(rows=rows, cut=st.integers(1, 40))
-def test_the_cut_into_batches_changes_nothing(rows: list[tuple[int, float, int]], cut: int) -> None:
+def test_walker__does_not_depend_on_the_cut_into_batches(rows: list[tuple[int, float, int]], cut: int) -> None:
     assert walked(rows, cut) == walked(rows, len(rows))
 
 
 @settings(deadline=None, max_examples=40)
 @given(rows=rows, cut=st.integers(1, 40), buckets=st.integers(1, 5), at_once=st.integers(1, 50))
-def test_packets_are_walked_in_the_order_of_words(
+def test_walker__walks_packets_in_the_order_of_words(
     rows: list[tuple[int, float, int]], cut: int, buckets: int, at_once: int
 ) -> None:
     in_order = sorted(rows, key=lambda row: word(PATH.key, row[2]))
@@ -83,7 +80,7 @@ def test_packets_are_walked_in_the_order_of_words(
         assert walked(rows[::-1], cut, buckets) == walked(in_order, len(rows))
 
 
-def test_where_rows_lie_does_not_decide_when_they_are_walked() -> None:
+def test_walker__walks_rows_whenever_their_words_say_wherever_they_lie() -> None:
     """Two files change places, as they do on Spark when one value makes the other file the larger one.
 
     Means of 300 walks differ by more than five standard deviations with a probability below 1e-6. The leg that must
@@ -118,7 +115,7 @@ def test_where_rows_lie_does_not_decide_when_they_are_walked() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(rows=rows, buckets=st.integers(1, 200), rounds=st.integers(1, 100))
-def test_a_row_is_in_one_round(rows: list[tuple[int, float, int]], buckets: int, rounds: int) -> None:
+def test_packets__have_a_row_in_one_round(rows: list[tuple[int, float, int]], buckets: int, rounds: int) -> None:
     codes, values, positions = (list(column) for column in zip(*rows, strict=True))
     batch = pa.record_batch({"code": pa.array(codes, pa.int32()), "item": values, "row": positions})
     packer = Packer(buckets, PATH.key, rounds)
@@ -136,7 +133,7 @@ def test_a_row_is_in_one_round(rows: list[tuple[int, float, int]], buckets: int,
     assert sorted(found) == sorted(word(PATH.key, row) for code, _, row in rows if code >= 0)
 
 
-def test_where_packets_are_cut_does_not_depend_on_what_rows_hold() -> None:
+def test_packets__are_cut_where_no_content_of_rows_decides() -> None:
     """The last row of each packet: the same positions, whether the rows before it move an estimate or not."""
 
     def ends(codes: list[int], items: list[float | None]) -> list[int]:
@@ -157,7 +154,7 @@ def test_where_packets_are_cut_does_not_depend_on_what_rows_hold() -> None:
     assert ends([0] * 6, [None, float("nan"), 1.0, 1.0, None, 1.0]) == [2, 5]
 
 
-def test_the_state_of_a_key_comes_before_its_rows() -> None:
+def test_walker__has_the_state_of_a_key_before_its_rows() -> None:
     state = pa.record_batch({"code": pa.array([1, 2], pa.int32()), "points": [[50, 70], [-5, 5]]})
     rows = pa.record_batch({"code": pa.array([2, 0], pa.int32()), "item": [9.0, 9.0], "row": [0, 1]})
     packed = [packet for batch in (state, rows) for packet in Packer(1, PATH.key)(iter([batch]))]
@@ -168,35 +165,3 @@ def test_the_state_of_a_key_comes_before_its_rows() -> None:
     assert points.keys() == {packets.UNDECLARED, 0, 1, 2}
     assert points[1] == [50, 70]
     assert all(abs(after - before) <= 1 for after, before in zip(points[2], (-5, 5), strict=True))
-
-
-def test_in_any_order_a_replaced_row_moves_all_keys_together_by_two_steps() -> None:
-    """Theorem 13 by enumeration: all orders of three rows, all pairs of neighbours, coins that follow the row.
-
-    The leg that must fail: coins that follow the place in the key's own order, so that a row which leaves one key
-    shifts the coins of all that come after it.
-    """
-    (up_from, down_from), coins = thresholds(0.5), (2**32 - 1, 0, 2**32 - 1, 0)
-    kinds = list(itertools.product((0, 1), (-2, 0, 2)))
-
-    def ends(rows: tuple[tuple[int, int], ...], order: tuple[int, ...], own: bool) -> list[int]:
-        estimates, counts = [0, 0], [0, 0]
-        for i in order:
-            key, item = rows[i]
-            coin = coins[i] if own else coins[counts[key]]
-            counts[key] += 1
-            estimates[key] = step(estimates[key], item, coin, up_from, down_from)
-        return estimates
-
-    def worst(size: int, orders: list[tuple[int, ...]], own: bool) -> int:
-        farthest = 0
-        for order, rows in itertools.product(orders, itertools.product(kinds, repeat=size)):
-            before = ends(rows, order, own)
-            for i, other in itertools.product(range(size), kinds):
-                after = ends((*rows[:i], other, *rows[i + 1 :]), order, own)
-                farthest = max(farthest, sum(abs(a - b) for a, b in zip(before, after, strict=True)))
-        return farthest
-
-    assert worst(3, list(itertools.permutations(range(3))), own=True) == 2
-    assert worst(4, [(0, 1, 2, 3)], own=True) == 2
-    assert worst(4, [(0, 1, 2, 3)], own=False) > 2

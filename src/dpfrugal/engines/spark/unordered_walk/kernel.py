@@ -1,13 +1,12 @@
-"""The walk of many keys over rows in the order of their words, compiled; see ``words`` and ``scattered``."""
+"""The walk of many keys over rows in the order of their words, compiled; see ``secret_words`` and ``walker``."""
 
 from typing import Any, Final
 
 import numpy as np
 
 from dpfrugal.engines.spark.unordered_walk.secret_words import COIN_BITS, INITIAL, LENGTH
-from dpfrugal.kernels.compiler import cached
+from dpfrugal.kernels.compiler import cached, inlined
 from dpfrugal.kernels.walk_keys import move_key
-from dpfrugal.kernels.walk_stream import inlined
 
 I_0, I_1, I_2, I_3 = (np.uint64(part) for part in INITIAL)
 LAST: Final = np.uint64(LENGTH)

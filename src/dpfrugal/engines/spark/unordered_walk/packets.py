@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.engines.spark.unordered_walk.secret_words import COIN_BITS, keys_of
+from dpfrugal.engines.spark.unordered_walk.secret_words import COIN_BITS, siphash_key
 from dpfrugal.kernels.compiler import loading, read_only
 
 UNDECLARED: Final = -1
@@ -28,7 +28,7 @@ STATE, ROWS = 0, 1  # turns: the state of a key comes before its rows
 
 @dataclass(frozen=True)
 class Packer:
-    """Turns Arrow batches of code, item and row, or of code and points, into packets: ``PACKETS`` in ``spark_keys``."""
+    """Turns Arrow batches of code, item and row, or of code and points, into packets: ``PACKETS`` in ``keys``."""
 
     buckets: int
     key: int
@@ -92,7 +92,7 @@ def with_words(rows: Any, key: int) -> Any:
         from dpfrugal.engines.spark.unordered_walk.kernel import words_of
 
         with np.errstate(over="ignore"):
-            words = words_of(read_only(rows.column("row").to_numpy()), *map(np.uint64, keys_of(key)))
+            words = words_of(read_only(rows.column("row").to_numpy()), *map(np.uint64, siphash_key(key)))
     kept = [name for name in rows.schema.names if name != "row"]
     return pa.record_batch([*(rows.column(name) for name in kept), pa.array(words)], names=[*kept, "word"])
 

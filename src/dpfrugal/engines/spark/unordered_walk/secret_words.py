@@ -24,10 +24,10 @@ def word(key: int, position: int) -> int:
     >>> hex(siphash(0x0706050403020100, 0x0F0E0D0C0B0A0908, 0x0706050403020100))  # the authors' own test vector
     '0x93f5f5799a932462'
     """
-    return siphash(*keys_of(key), position)
+    return siphash(*siphash_key(key), position)
 
 
-def keys_of(key: int) -> tuple[int, int]:
+def siphash_key(key: int) -> tuple[int, int]:
     """The two halves of SipHash's key."""
     return key, mix64(key ^ MIX_1)
 

@@ -1,0 +1,39 @@
+"""Files of declared keys: text with one key per line, or a column of a Parquet or Arrow file."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from dpfrugal.errors import TableError
+from dpfrugal.inputs.columns import attempt, chosen
+from dpfrugal.inputs.files import head_of
+
+FORMATS: Final = {b"PAR1": "parquet", b"ARROW1": "ipc"}  # by the first bytes of a file
+
+
+def read_keys(path: Path, by: str | None, key_type: Any) -> Any:
+    """The keys of a file as an Arrow array; lines of text become ``key_type``, that of the column ``by``."""
+    if not path.is_file():
+        what = "this is a folder, not a file of keys" if path.is_dir() else "there is no such file of keys"
+        raise TableError(f"{path}: {what}.")
+    unreadable = TableError(f"{path}: this is no readable file of keys: text in UTF-8, Parquet or Arrow.")
+    head = attempt(lambda: head_of(path), TableError(f"{path}: the file cannot be read."))
+    if binary := next((FORMATS[magic] for magic in FORMATS if head.startswith(magic)), None):
+        found = attempt(lambda: ds.dataset(path, format=binary), unreadable)
+        name = chosen(path, found.schema.names, by if by in found.schema.names else None)
+        return attempt(lambda: found.to_table(columns=[name]).column(0), unreadable)
+    text = attempt(lambda: path.read_text(encoding="utf-8-sig"), unreadable, (UnicodeDecodeError,))
+    lines = text.splitlines()
+    if path.suffix.lower() == ".csv" and lines[:1] == [by]:
+        lines = lines[1:]
+    if not lines:
+        raise TableError(f"{path}: there are no keys in it.")
+    if "" in lines:
+        raise TableError(f"{path}: line {lines.index('') + 1} is blank; write one key per line.")
+    key_type = key_type.value_type if pa.types.is_dictionary(key_type) else key_type
+    if pa.types.is_string_view(key_type) or pa.types.is_null(key_type):
+        key_type = pa.string()
+    wrong = TableError(f"{path}: the keys must be {key_type}, as those of {by!r} are.")
+    return attempt(lambda: pa.array(lines, pa.string()).cast(key_type), wrong)
