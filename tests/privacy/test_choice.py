@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from dpfrugal.privacy import choice
 from dpfrugal.privacy.choice import Point, Ranges, Weight, below, by_digits, by_floats, choose, geometric_below, slope
-from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, rho_for
+from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dpfrugal.privacy.zcdp_conversions import rho_for
 from tests.support.statistics import FALSE_ALARM
 
 HALF = Fraction(1, 2)

@@ -21,7 +21,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, rho_for
+from dpfrugal.errors import ParameterError
+from dpfrugal.privacy.guarantee_interface import Guarantee
+from dpfrugal.privacy.zcdp_conversions import rho_for
 
 Bits = Callable[[int], int]
 
@@ -53,16 +55,17 @@ class Ranges:
 
 def slope(guarantee: Guarantee, ranges: Ranges) -> Fraction:
     """The largest slope at which choices with these ranges satisfy the guarantee together (Theorem 16)."""
-    if isinstance(guarantee, PureDP):
-        return Fraction(guarantee.epsilon) / ranges.l1
-    if isinstance(guarantee, ZCDP):
-        return _concentrated_slope(guarantee.rho, ranges)
-    pure = Fraction(guarantee.epsilon) / ranges.l1
-    return max(pure, _concentrated_slope(rho_for(guarantee.epsilon, guarantee.delta), ranges))
+    if guarantee.epsilon_delta is None:
+        return _concentrated_slope(guarantee, guarantee.implied_rho, ranges)
+    epsilon, delta = guarantee.epsilon_delta
+    pure = Fraction(epsilon) / ranges.l1
+    return max(pure, _concentrated_slope(guarantee, rho_for(epsilon, delta), ranges)) if delta else pure
 
 
-def _concentrated_slope(rho: float, ranges: Ranges) -> Fraction:
+def _concentrated_slope(guarantee: Guarantee, rho: float | None, ranges: Ranges) -> Fraction:
     """A choice of range r is r²/8-zCDP; rounded down."""
+    if rho is None:
+        raise ParameterError(f"guarantee must state an ε or a ρ for a choice; {guarantee} states neither.")
     squared = 8 * Fraction(rho) / ranges.l2_squared
     # Scaled so that at least ROOT_BITS bits of the root are whole.
     shift = max(0, ROOT_BITS + (squared.denominator.bit_length() - squared.numerator.bit_length()) // 2 + 1)
