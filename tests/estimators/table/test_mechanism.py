@@ -33,8 +33,9 @@ def cases(draw: st.DrawFn) -> tuple[list[int], Choice, Fraction]:
     high = Cut(*ends[1]) if draw(st.booleans()) else None
     base = SMALL_WORLD.within(low.code if low else None, high.code if high else None)
     public = Choice(base, Fraction(1, draw(st.integers(1, 5))), low, high, draw(st.booleans()))
-    first = rank(statistics(rows), low) if low else Fraction(0)
-    last = rank(statistics(rows), high) if high else Fraction(len(rows))
+    of_all = draw(st.booleans())  # a pivot's target may lie beyond its ends
+    first = rank(statistics(rows), low) if low and not of_all else Fraction(0)
+    last = rank(statistics(rows), high) if high and not of_all else Fraction(len(rows))
     return rows, public, first + Fraction(draw(st.integers(0, 12)), 12) * (last - first)
 
 

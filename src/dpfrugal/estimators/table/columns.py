@@ -1,12 +1,13 @@
 """A column of a table as codes, and codes as answers of the column's own type.
 
 Floats, integers to 64 bits, decimals, dates, timestamps and durations are read; a row that is missing (a null, NaN or
-NaT) is refused or left out. The type of a column is public; a list is one of integers if all its numbers are. Messages
-name types and parameters, never a value.
+NaT) is refused or left out. The type of a column is public; a list of numbers has none, and counts as one of floats.
+Messages name types and parameters, never a value.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -153,8 +154,6 @@ def _arrays(data: Any, column: str | None) -> Iterator[Any]:
 def _of_python(data: Any) -> Iterator[Any]:
     import pyarrow as pa
 
-    from dpfrugal.inputs.numbers import chunks
-
     if isinstance(data, np.ndarray) or isinstance(getattr(data, "dtype", None), np.dtype):
         array = np.asarray(data.to_numpy() if hasattr(data, "to_numpy") else data)
         if array.ndim != 1:
@@ -176,20 +175,31 @@ def _of_python(data: Any) -> Iterator[Any]:
     elif isinstance(data, Iterator):
         raise ParameterTypeError(f"data must be held or read again; {type(data).__name__} can be read once: list() it.")
     elif isinstance(data, Iterable) and not isinstance(data, bytes | dict):
-        items = list(data)
-        kinds = {type(item).__module__ for item in items}
-        if kinds & {"datetime", "decimal"}:
-            try:
-                yield pa.array(items)
-                return
-            except (pa.ArrowException, TypeError, ValueError):
-                pass
-            raise ItemTypeError("data must be of one type: numbers, decimals, dates, timestamps or durations.")
-        for chunk in chunks(items):
-            missing = chunk.missing
-            yield chunk.values if missing is None else pa.array(chunk.values, mask=missing)
+        yield from _of_list(list(data))
     else:
         raise ParameterTypeError(f"data must be a column of numbers or times, or a table; not {type(data).__name__}.")
+
+
+def _of_list(items: list[Any]) -> Iterator[Any]:
+    """Times, or numbers, which count as floats: a list states no type, and rows must not choose one."""
+    import pyarrow as pa
+
+    from dpfrugal.inputs.numbers import chunks
+
+    kinds = {type(item) for item in items if item is not None}
+    if any(kind.__module__ == "datetime" for kind in kinds):
+        array = None
+        if len(kinds) == 1:
+            with suppress(pa.ArrowException, TypeError, ValueError):
+                array = pa.array(items)
+        if array is None:
+            raise ItemTypeError("data must be of one type: numbers, dates, timestamps or durations.")
+        yield array
+        return
+    yield np.zeros(0)
+    for chunk in chunks(items):
+        values = chunk.values.astype(np.float64)
+        yield values if chunk.missing is None else np.where(chunk.missing, np.nan, values)
 
 
 def _paths(name: str) -> list[Path]:

@@ -40,6 +40,7 @@ def private_quantiles(
     The guarantee (Theorems 16 and 17) covers all answers together, for neighbours that differ by one row replaced or,
     with ``neighbours="add-remove"``, by one row more; or by the at most ``max_items_per_person`` rows of one person.
     ``low``, ``high`` and ``decimals`` are public hints, never needed: rows beyond ``low`` and ``high`` count as these.
+    An answer has the column's type, which is public; a list of numbers counts as floats, as it states no type.
     With a ``ledger`` the guarantee is spent on ``dataset`` before anything is drawn.
 
     >>> import numpy as np
@@ -48,7 +49,7 @@ def private_quantiles(
     >>> r = private_quantiles(rows, [0.5, 0.9], PureDP(epsilon=1.0))
     >>> abs(r.values[0] - 1e6) < 0.1, r.values[0] < r.values[1]
     (True, True)
-    >>> private_quantiles([7] * 1000, 0.5, PureDP(epsilon=1.0)).value
+    >>> private_quantiles(np.full(1000, 7), 0.5, PureDP(epsilon=1.0)).value
     7
     """
     checked = parameters.quantiles(quantiles)
