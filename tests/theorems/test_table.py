@@ -13,7 +13,7 @@ import pytest
 
 from dpfrugal.estimators.table import mechanism
 from dpfrugal.estimators.table.base_measure import Base, base_of_doubles, codes_of
-from dpfrugal.estimators.table.levels import Neighbours, Plan, planned, ranges, steps_of
+from dpfrugal.estimators.table.levels import Neighbours, Plan, evenly, planned, ranges, steps_of
 from dpfrugal.estimators.table.mechanism import Choice, Cut, Scores
 from dpfrugal.privacy.choice import Ranges, slope
 from dpfrugal.privacy.guarantees import ZCDP, PureDP
@@ -68,7 +68,7 @@ def densities(rows: Table, public: Choice, target: Fraction) -> dict[int, Decima
 Rule = Callable[[Table], Choice]
 
 
-def losses(q: Fraction, rule: Rule, relation: Neighbours, most: int = 4) -> tuple[float, float]:
+def losses(q: Fraction, rule: Rule, relation: Neighbours, most: int = 3) -> tuple[float, float]:
     """The largest ln of a ratio of probabilities, and the largest range of such logarithms."""
 
     @cache
@@ -85,7 +85,7 @@ def losses(q: Fraction, rule: Rule, relation: Neighbours, most: int = 4) -> tupl
     return largest, widest
 
 
-QUANTILES = [Fraction(1, 2), Fraction(1, 3), Fraction(3, 4), Fraction(9, 10)]
+QUANTILES = [Fraction(1, 2), Fraction(1, 3), Fraction(9, 10)]
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -101,7 +101,7 @@ def test_one_quantile__every_ratio_of_probabilities_is_within_the_guarantee(
     assert widest <= EPSILON * (1 + 1e-12), "bounded range, which zCDP rests on"
     if cap == 75 and q != QUANTILES[-1]:  # of so few rows the last one is too far out
         assert widest > EPSILON * 0.999, "the range is attained: the enumeration can fail"
-        assert largest > EPSILON * 0.8
+        assert largest > EPSILON * 0.6
 
 
 def test_one_quantile__planted_mistakes_are_detected() -> None:
@@ -123,9 +123,9 @@ def test_one_quantile__planted_mistakes_are_detected() -> None:
 
     assert losses(q, lambda _: right, "replace")[1] <= EPSILON * (1 + 1e-12)
     assert losses(q, base_of_the_data, "replace", most=3)[1] > EPSILON * 1.2
-    assert losses(Fraction(9, 10), cap_of_the_data, "replace")[1] > EPSILON * 1.2
-    assert losses(q, sensitivity_one, "replace")[1] > EPSILON * 1.2
-    assert losses(q, sensitivity_one, "add-remove")[1] > EPSILON * 1.2
+    assert losses(Fraction(9, 10), cap_of_the_data, "replace", most=4)[1] > EPSILON * 1.2
+    assert losses(q, sensitivity_one, "replace", most=4)[1] > EPSILON * 1.2
+    assert losses(q, sensitivity_one, "add-remove", most=4)[1] > EPSILON * 1.2
 
 
 def test_one_quantile__a_replaced_row_that_becomes_missing_is_covered() -> None:
@@ -148,7 +148,7 @@ PLANS = {
 
 def plan_of(name: str, guarantee: PureDP | ZCDP, relation: Neighbours) -> Plan:
     quantiles, pivots = PLANS[name]
-    steps = steps_of(quantiles, pivots)
+    steps = steps_of(quantiles, evenly(len(quantiles), pivots))
     parts = ranges(steps, relation)
     total = Ranges(sum((p.l1 for p in parts), Fraction(0)), sum((p.l2_squared for p in parts), Fraction(0)))
     return Plan(quantiles, steps, (slope(guarantee, total),) * len(parts))
