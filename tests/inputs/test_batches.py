@@ -1,15 +1,24 @@
-"""Batches that end where no row decides, and reading ahead."""
+"""Batches of rows: where they end, which no row decides, and reading ahead."""
 
 import threading
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpfrugal.errors import TableError
 from dpfrugal.inputs.batches import read_ahead, regrouped
+
+
+def batches_of(sizes: list[int]) -> Iterator[tuple[Any, int]]:
+    """Batches of consecutive numbers, each with its size as its progress."""
+    first = 0
+    for size in sizes:
+        yield pa.RecordBatch.from_pydict({"x": pa.array(range(first, first + size), pa.int64())}), size
+        first += size
 
 
 @given(st.lists(st.integers(0, 40), max_size=12), st.integers(1, 30), st.lists(st.integers(1, 300), max_size=3))
@@ -41,5 +50,5 @@ def test_read_ahead__stops_its_thread_when_it_is_left() -> None:
     before = threading.active_count()
     reading = read_ahead(iter([(k, 1) for k in range(10**6)]), 2)
     next(reading)
-    reading.close()
+    reading.close()  # type: ignore[attr-defined]
     assert threading.active_count() == before

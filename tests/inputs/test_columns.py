@@ -1,8 +1,6 @@
-"""Columns: which one is read, and how others are refused."""
+"""Columns: which one is read, and how a file that cannot give one is refused."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -21,7 +19,7 @@ def test_attempt__lets_no_message_travel_with_its_failure() -> None:
         attempt(failing, damaged(FILE, "CSV"))
     assert refusal.value.__context__ is None
     assert refusal.value.__cause__ is None
-    assert str(refusal.value) == "clicks.csv: this is no readable CSV file; it may be truncated or damaged."
+    assert str(refusal.value) == "clicks.csv: this is not a readable CSV file; it may be truncated or damaged."
     assert attempt(lambda: 5, damaged(FILE, "CSV")) == 5
     with pytest.raises(ZeroDivisionError):
         attempt(lambda: 1 // 0, damaged(FILE, "CSV"))
@@ -47,11 +45,3 @@ def test_chosen__says_which_columns_there_are(names: list[str], column: str | No
     with pytest.raises(TableError) as refusal:
         chosen(FILE, names, column)
     assert str(refusal.value).endswith(sentence)
-
-
-def batches_of(sizes: list[int]) -> Iterator[tuple[Any, int]]:
-    """Batches of consecutive numbers, each with its size as its progress."""
-    first = 0
-    for size in sizes:
-        yield pa.RecordBatch.from_pydict({"x": pa.array(range(first, first + size), pa.int64())}), size
-        first += size

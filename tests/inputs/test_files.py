@@ -89,7 +89,7 @@ def test_files__refuse_a_column_that_is_not_numeric(name: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.ndjson"])
-def test_text_files__refuse_a_column_that_is_not_numeric_at_its_first_line(name: str, tmp_path: Path) -> None:
+def test_csv_and_json__refuse_a_column_that_is_not_numeric_at_its_first_line(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     WRITERS[name](path)
     line = 2 if name == "a.csv" else 1
@@ -144,7 +144,7 @@ BAD_TEXT: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("case", BAD_TEXT)
-def test_text_files__name_bad_text_by_its_line_and_do_not_show_it(case: str, tmp_path: Path) -> None:
+def test_csv_and_json__name_bad_text_by_its_line_and_do_not_show_it(case: str, tmp_path: Path) -> None:
     name, text, message = BAD_TEXT[case]
     path = tmp_path / name
     path.write_text(text)
@@ -164,7 +164,9 @@ def test_text_files__name_bad_text_by_its_line_and_do_not_show_it(case: str, tmp
         ("c.ndjson", '{"ms": 1}\n\n{"other": 2, "ms": 2.5}\n', [1, 2.5]),
     ],
 )
-def test_text_files__read_text_as_people_write_it(name: str, text: str, expected: list[float], tmp_path: Path) -> None:
+def test_csv_and_json__read_text_as_people_write_it(
+    name: str, text: str, expected: list[float], tmp_path: Path
+) -> None:
     path = tmp_path / name
     path.write_text(text)
     found = [batch for batch, _ in open_column(path, None if name == "c.txt" else "ms").batches]
@@ -197,7 +199,7 @@ def written(path: Path, content: bytes) -> Path:
 @pytest.mark.parametrize(
     "text", ["ms,b\n1,x\n,y\nNA,z\n2,x\n", "ms\n1\n\nNA\n2\n", "1\n\nnan\n2", "ms\r\n1\r\n\r\nNULL\r\n2\r\n"]
 )
-def test_text_files__take_a_missing_item_for_an_item(text: str, tmp_path: Path) -> None:
+def test_csv_and_json__take_a_missing_item_for_an_item(text: str, tmp_path: Path) -> None:
     """Were it dropped, all later items would meet other coins: no guarantee would be left."""
     path = tmp_path / "n.csv"
     path.write_text(text, newline="")
@@ -206,7 +208,7 @@ def test_text_files__take_a_missing_item_for_an_item(text: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("first", ["", "NA", "nan", "12.5", "-inf"])
-def test_text_files__have_as_many_items_whatever_the_first_one_is(first: str, tmp_path: Path) -> None:
+def test_csv_and_json__have_as_many_items_whatever_the_first_one_is(first: str, tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     path.write_text(f"{first}\n7\n8\n")
     assert sum(len(batch) for batch, _ in open_column(path).batches) == 3
@@ -234,7 +236,7 @@ def test_files__read_numeric_kinds_that_are_not_plain(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.ndjson"])
-def test_text_files__are_read_through_files_of_pyarrows_own(
+def test_csv_and_json__are_read_through_files_of_pyarrows_own(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread that reads ahead of an error through a file of Python's aborts the program that ends meanwhile."""

@@ -45,8 +45,8 @@ def test_read_keys__reads_a_column_of_a_binary_file(write: Any, tmp_path: Path) 
     [
         (b"", "no keys in it"),
         (b"a\n\nb\n", "line 2 is blank"),
-        (b"\xff\xfe\x00", "no readable file of keys"),
-        (b"PAR1 and nothing else", "no readable file of keys"),
+        (b"\xff\xfe\x00", "not a readable file of keys"),
+        (b"PAR1 and nothing else", "not a readable file of keys"),
         (b"4242x\n", "must be int64, as those of 'page' are"),
     ],
 )

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from dpfrugal.estimators.grid import Grid
 from dpfrugal.estimators.keyed import walk
 from dpfrugal.estimators.keyed.walk import advance_keys, comparable, walk_keys_plainly
-from dpfrugal.estimators.walk.dispatch import Path
 from dpfrugal.estimators.walk.frugal import step
+from dpfrugal.estimators.walk.kernel_choice import Path
 from dpfrugal.kernels import coins
 
 

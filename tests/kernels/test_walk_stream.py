@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import dpfrugal as dpf
 from dpfrugal.estimators.grid import Grid
-from dpfrugal.estimators.walk import dispatch
+from dpfrugal.estimators.walk import kernel_choice
 from dpfrugal.estimators.walk.frugal import walk_plainly
 from dpfrugal.inputs.numbers import Chunk
 from dpfrugal.kernels import coins, compiled_coins
@@ -24,7 +24,7 @@ compiled_only = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", r
 
 DTYPES = [np.int64, np.int32, np.float64, np.float32]
 KEYS = st.integers(0, 2**64 - 1)
-WAYS = (dispatch.advance, dispatch.advance_by_numpy)
+WAYS = (kernel_choice.advance, kernel_choice.advance_by_numpy)
 
 
 @st.composite
@@ -70,7 +70,7 @@ def test_walk_stream__equals_the_step_for_every_cut_of_every_stream(
     start: int,
     key: int,
 ) -> None:
-    path = dispatch.Path(quantiles, Grid(decimals), key)
+    path = kernel_choice.Path(quantiles, Grid(decimals), key)
     expected = np.full(len(quantiles), start, dtype=np.int64)
     expected_absent = walk_plainly(expected, position, Chunk(items), path)
     for advance in WAYS:
@@ -97,14 +97,14 @@ def test_walk__goes_over_from_far_items_to_near_ones_and_back(
     items = (rng.normal(0, 1, spreads.size) * spreads).astype(dtype)
     if dtype is np.float64:
         items[rng.integers(0, items.size, 40)] = np.nan
-    path = dispatch.Path(quantiles, Grid(0), 7)
+    path = kernel_choice.Path(quantiles, Grid(0), 7)
     expected, found = (np.zeros(len(quantiles), dtype=np.int64) for _ in range(2))
-    assert walk_plainly(expected, 3, Chunk(items), path) == dispatch.advance(found, 3, Chunk(items), path)
+    assert walk_plainly(expected, 3, Chunk(items), path) == kernel_choice.advance(found, 3, Chunk(items), path)
     assert found.tolist() == expected.tolist()
     expected += np.arange(len(quantiles)) * 30_000
     found[:] = expected
     walk_plainly(expected, 3, Chunk(items), path)
-    dispatch.advance(found, 3, Chunk(items), path)
+    kernel_choice.advance(found, 3, Chunk(items), path)
     assert found.tolist() == expected.tolist()
 
 
@@ -113,7 +113,7 @@ def test_walk__goes_over_from_far_items_to_near_ones_and_back(
 def test_walk_stream__keeps_the_coins_of_missing_items(
     items: NDArray[np.generic], seed: int, quantiles: tuple[float, ...], decimals: int, key: int
 ) -> None:
-    path = dispatch.Path(quantiles, Grid(decimals), key)
+    path = kernel_choice.Path(quantiles, Grid(decimals), key)
     missing = np.random.default_rng(seed).random(items.size) < 0.3
     expected = np.zeros(len(quantiles), dtype=np.int64)
     expected_absent = walk_plainly(expected, 5, Chunk(items, missing), path)
@@ -131,7 +131,7 @@ def test_walk_stream__decides_exactly_next_to_a_threshold(key: int, lane: int, n
     threshold = min(max(coins.coin(key, lane) + nudge, 1), coins.COINS - 2)
     quantiles = (threshold / coins.COINS, 1 - threshold / coins.COINS, 0.5)
     items = np.random.default_rng(key).normal(0, spread, 200).astype(np.int64)
-    path = dispatch.Path(quantiles, Grid(0), key)
+    path = kernel_choice.Path(quantiles, Grid(0), key)
     expected = np.zeros(3, dtype=np.int64)
     walk_plainly(expected, 0, Chunk(items), path)
     for advance in WAYS:
@@ -156,7 +156,7 @@ def test_walk_stream__reads_read_only_arrays(dtype: type) -> None:
     items: NDArray[np.generic] = np.arange(200).astype(dtype)
     items.flags.writeable = False
     found = np.zeros(1, dtype=np.int64)
-    dispatch.advance(found, 0, Chunk(items), dispatch.Path((0.5,), Grid(0), 1))
+    kernel_choice.advance(found, 0, Chunk(items), kernel_choice.Path((0.5,), Grid(0), 1))
     assert found[0] != 0
 
 
@@ -205,10 +205,10 @@ def test_walk_stream__takes_a_batch_of_more_than_2_to_the_31_items() -> None:
 
 def test_advance__a_long_array_is_walked_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are shortened, so that a short batch crosses as many borders as one of 2^31 items would."""
-    monkeypatch.setattr(dispatch, "LONGEST_BATCH", 1_000)
+    monkeypatch.setattr(kernel_choice, "LONGEST_BATCH", 1_000)
     items = np.random.default_rng(2).normal(0, 40, 10_001)
-    path = dispatch.Path((0.2, 0.7), Grid(1), 9)
+    path = kernel_choice.Path((0.2, 0.7), Grid(1), 9)
     expected, found = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
     walk_plainly(expected, 2**40 + 7, Chunk(items), path)
-    dispatch.advance(found, 2**40 + 7, Chunk(items), path)
+    kernel_choice.advance(found, 2**40 + 7, Chunk(items), path)
     assert found.tolist() == expected.tolist()

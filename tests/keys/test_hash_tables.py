@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal.kernels import find_keys
-from dpfrugal.kernels.layout import PRIME
+from dpfrugal.kernels.bit_layout import PRIME
 from dpfrugal.keys import hash_tables
 from dpfrugal.keys.arrays import Strings, strings_of
 from dpfrugal.keys.index import KeyIndex

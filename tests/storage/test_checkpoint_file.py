@@ -351,7 +351,7 @@ def test_watch__survives_a_kill_between_noise_and_print(tmp_path: Path, stale: b
     assert done.returncode == 0, done.stderr
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     if stale:
-        assert "300 items that it held are forgotten" in done.stderr
+        assert "300 items in it are dropped" in done.stderr
         assert [row[0] for row in rows] == ["1000", "1100"]
         assert first.items == 500
     else:

@@ -171,7 +171,7 @@ BY = ("--by", "carrier", "--keys", "carriers.txt")
         ((*FLIGHTS, "--by", "number", "--keys", "carriers.txt"), "the keys must be int64"),
         ((*FLIGHTS, "--by", "carrier", "--keys", "blank.txt"), "line 2 is blank"),
         ((*FLIGHTS, "--by", "carrier", "--keys", "twice.txt"), "same key twice"),
-        ((*FLIGHTS, "--by", "carrier", "--keys", "binary.txt"), "no readable file of keys"),
+        ((*FLIGHTS, "--by", "carrier", "--keys", "binary.txt"), "not a readable file of keys"),
         ((*FLIGHTS, "--by", "carrier", "--keys", "empty.txt"), "no keys in it"),
         ((*FLIGHTS, "--by", "carrier", "--keys", "carriers.txt", "--output", "no/a.csv"), "no such folder"),
         ((*FLIGHTS, "--by", "carrier", "--keys", "carriers.txt", "--output", "a.xyz"), "choose --to"),

@@ -70,8 +70,8 @@ def audit(
     from dpfrugal.audit import audit as run_audit
     from dpfrugal.audit.broken import BROKEN
     from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
-    from dpfrugal.cli.notes import notes
     from dpfrugal.cli.progress import stages
+    from dpfrugal.cli.stderr_notes import notes
 
     if (algorithm is None) == (broken is None):
         raise ParameterError("Give either --algorithm, or --broken for an estimator that must fail, not both.")

@@ -35,8 +35,8 @@ def demo(
     import numpy as np
     from rich.console import Console
 
-    from dpfrugal.cli.notes import notes
     from dpfrugal.cli.progress import progress
+    from dpfrugal.cli.stderr_notes import notes
     from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
     from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
     from dpfrugal.privacy.guarantees import PureDP

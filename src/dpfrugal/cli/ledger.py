@@ -96,7 +96,7 @@ def add(
     Example: dpfrugal ledger add budget.db clicks-2026-11 --epsilon 3
     """
     from dpfrugal.budget.ledger import Ledger
-    from dpfrugal.cli.notes import notes
+    from dpfrugal.cli.stderr_notes import notes
 
     guarantee = o.guarantee_from(epsilon, delta, rho)
     if spent_by is not None:

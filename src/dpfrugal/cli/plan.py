@@ -26,7 +26,7 @@ def plan(
     from rich.console import Console
     from rich.table import Table
 
-    from dpfrugal.cli.notes import counted
+    from dpfrugal.cli.stderr_notes import counted
     from dpfrugal.errors import ParameterError
     from dpfrugal.estimators.grid import Grid
     from dpfrugal.estimators.walk.dp_frugal import sensitivity_of

@@ -106,9 +106,9 @@ def quantile(
             "--keys, --discover-keys, --person, --max-keys-per-person, --null-keys, --rounds, --output and --to are "
             "for --by."
         )
-    from dpfrugal.cli.algorithm import estimator_from, last_release, shown_values
-    from dpfrugal.cli.notes import charged, explain, explain_ledger
+    from dpfrugal.cli.estimator_from_options import estimator_from, last_release, shown_values
     from dpfrugal.cli.progress import progress
+    from dpfrugal.cli.stderr_notes import charged, explain, explain_ledger
     from dpfrugal.inputs.batches import read_ahead
 
     ledger = options.ledger()

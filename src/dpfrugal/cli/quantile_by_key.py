@@ -48,8 +48,8 @@ def quantile_by(
     **options: Any,
 ) -> None:
     """Read a file, release, write the table."""
-    from dpfrugal.cli.notes import charged, explain_ledger
     from dpfrugal.cli.progress import noise_progress, progress
+    from dpfrugal.cli.stderr_notes import charged, explain_ledger
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
     from dpfrugal.inputs.batches import read_ahead, regrouped
     from dpfrugal.inputs.files import BATCH_ROWS, open_column
@@ -182,7 +182,7 @@ def explain(estimator: "KeyedDPFrugal1U", release: Any, start: float, decimals: 
     """What the numbers mean. From public values only, save the rows set aside, which are for the operator."""
     import pyarrow.compute as pc
 
-    from dpfrugal.cli.notes import counted, notes
+    from dpfrugal.cli.stderr_notes import counted, notes
 
     claim = {name.decode(): text.decode() for name, text in release.schema.metadata.items()}
     keys = len(estimator.keys)

@@ -77,8 +77,8 @@ def watch(
 
     Example: tail -f access.log | dpfrugal watch --by --keys routes.txt -q 0.99 --epsilon 1 --every 1m
     """
-    from dpfrugal.cli.algorithm import estimator_from, last_release, shown_values
-    from dpfrugal.cli.notes import doubts, header, notes, row
+    from dpfrugal.cli.estimator_from_options import estimator_from, last_release, shown_values
+    from dpfrugal.cli.stderr_notes import doubts, header, notes, row
     from dpfrugal.cli.stdin_periods import Period
     from dpfrugal.cli.watch_checkpoint import WatchCheckpoint
     from dpfrugal.inputs.lines import LineParser
@@ -144,7 +144,7 @@ def follow(
     last: Callable[[], Any],
 ) -> None:
     """Read standard input, and print a release at the end of each period and the ``last`` one at the end of input."""
-    from dpfrugal.cli.notes import charged, counted, explain_ledger, notes
+    from dpfrugal.cli.stderr_notes import charged, counted, explain_ledger, notes
     from dpfrugal.cli.stdin_periods import StdinPeriods
 
     def show(release: Any) -> None:

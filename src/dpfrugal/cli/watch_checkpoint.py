@@ -58,7 +58,7 @@ class WatchCheckpoint:
     def _restored(self, file: Path, asked: Estimator, dataset: str | None) -> Estimator:
         from rich.markup import escape
 
-        from dpfrugal.cli.notes import notes
+        from dpfrugal.cli.stderr_notes import notes
         from dpfrugal.storage.json_values import integer_of
 
         with warnings.catch_warnings(record=True) as caught:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.engines import two_scans
-from dpfrugal.engines.bins import SAMPLED, bin_in_sql, counts_of_bins, no_numbers, no_such_column
+from dpfrugal.engines.bin_counts import SAMPLED, bin_in_sql, counts_of_bins, no_numbers, no_such_column
 from dpfrugal.engines.two_scans import Counts, Options, Sample
 from dpfrugal.errors import ParameterTypeError
 from dpfrugal.estimators.releases import SegmentRelease

@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpfrugal.engines import two_scans
-from dpfrugal.engines.bins import MISSING, SAMPLED, bin_limits, counts_of_bins, no_numbers, no_such_column
+from dpfrugal.engines.bin_counts import MISSING, SAMPLED, bin_limits, counts_of_bins, no_numbers, no_such_column
 from dpfrugal.engines.two_scans import Counts, Options, Sample
 from dpfrugal.errors import ParameterTypeError
 from dpfrugal.estimators.releases import SegmentRelease

@@ -1,7 +1,7 @@
 """A column of numbers from a Parquet, CSV, JSON Lines or Arrow file, in batches of bounded size.
 
 Other columns (keys, persons) can be read beside it. A file's format is detected from its first bytes, then from its
-name. pyarrow reads all formats; the text formats are in ``text_files``.
+name. pyarrow reads all formats; the text formats are in ``csv_and_json``.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from dpfrugal.errors import TableError
-from dpfrugal.inputs import text_files
+from dpfrugal.inputs import csv_and_json
 from dpfrugal.inputs.columns import Column, attempt, chosen, damaged
 
 Format = Literal["parquet", "csv", "ndjson", "arrow"]
@@ -54,8 +54,8 @@ def open_column(
         raise TableError(f"{path}: the file is empty.")
     readers: dict[Format, Callable[[Path, str | None, Beside], Column]] = {
         "parquet": _parquet,
-        "csv": text_files.csv_column,
-        "ndjson": text_files.ndjson_column,
+        "csv": csv_and_json.csv_column,
+        "ndjson": csv_and_json.ndjson_column,
         "arrow": _arrow,
     }
     return readers[file_format or _format_of(path, head)](path, column, beside)

@@ -18,7 +18,7 @@ def read_keys(path: Path, by: str | None, key_type: Any) -> Any:
     if not path.is_file():
         what = "this is a folder, not a file of keys" if path.is_dir() else "there is no such file of keys"
         raise TableError(f"{path}: {what}.")
-    unreadable = TableError(f"{path}: this is no readable file of keys: text in UTF-8, Parquet or Arrow.")
+    unreadable = TableError(f"{path}: this is not a readable file of keys: text in UTF-8, Parquet or Arrow.")
     head = attempt(lambda: head_of(path), TableError(f"{path}: the file cannot be read."))
     if binary := next((FORMATS[magic] for magic in FORMATS if head.startswith(magic)), None):
         found = attempt(lambda: ds.dataset(path, format=binary), unreadable)

@@ -18,10 +18,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpfrugal.kernels.bit_layout import LENGTH_BITS, LONGEST_KEY, PRIME
 from dpfrugal.kernels.compiled_coins import mix64
 from dpfrugal.kernels.compiler import cached, inlined
 from dpfrugal.kernels.intrinsics import prefetch, product
-from dpfrugal.kernels.layout import LENGTH_BITS, LONGEST_KEY, PRIME
 
 ROWS: Final = 128
 UNKNOWN: Final = -1

@@ -12,8 +12,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from dpfrugal.kernels.bit_layout import PRIME
 from dpfrugal.kernels.coins import BLOCK
-from dpfrugal.kernels.layout import PRIME
 
 _SHORTS, _WIDE = ir.VectorType(ir.IntType(16), BLOCK), ir.VectorType(ir.IntType(32), BLOCK)
 

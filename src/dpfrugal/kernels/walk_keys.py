@@ -16,11 +16,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpfrugal.kernels.bit_layout import STEP_EXPONENT
 from dpfrugal.kernels.coins import BLOCK
 from dpfrugal.kernels.compiled_coins import block_coins
 from dpfrugal.kernels.compiler import cached, inlined
 from dpfrugal.kernels.intrinsics import lowest, prefetch
-from dpfrugal.kernels.layout import STEP_EXPONENT
 
 SIGN: Final = 1 << 31
 _0, _1 = np.uint64(0), np.uint64(1)

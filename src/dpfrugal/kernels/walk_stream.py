@@ -17,7 +17,7 @@ Items are processed in blocks of 64. Three facts make this fast:
 
 ``scale`` is None for integers that already are grid points, and 10.0**decimals for floats, whose grid points are exact
 as floats while every estimate stays within ±2^53. The estimates must lie within 2^30 of each other, and there may be
-at most 2^28 items. ``dispatch.advance`` ensures all that. NaN moves nothing, and its coin is used up.
+at most 2^28 items. ``kernel_choice.advance`` ensures all that. NaN moves nothing, and its coin is used up.
 
 Only ``walk`` and ``walk_singly`` are cached on disk. The other functions are part of them: fewer files load sooner.
 """

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal.kernels.bit_layout import PRIME
 from dpfrugal.kernels.compiler import loading, read_only
 from dpfrugal.kernels.find_keys import (
     UNKNOWN,
@@ -20,7 +21,6 @@ from dpfrugal.kernels.find_keys import (
     look_up,
     place_strings,
 )
-from dpfrugal.kernels.layout import PRIME
 from dpfrugal.keys.arrays import Strings
 
 Codes = NDArray[np.int32]

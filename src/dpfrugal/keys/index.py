@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpfrugal import parameters
 from dpfrugal.errors import ItemError, ItemTypeError, ParameterError, ParameterTypeError
-from dpfrugal.kernels.layout import LONGEST_KEY
+from dpfrugal.kernels.bit_layout import LONGEST_KEY
 from dpfrugal.keys.arrays import (
     ALLOWED,
     Kind,

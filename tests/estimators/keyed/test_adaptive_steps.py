@@ -13,7 +13,7 @@ from dpfrugal.estimators.keyed.adaptive_steps import (
     adapted,
     exponents,
 )
-from dpfrugal.kernels.layout import STEP_EXPONENT
+from dpfrugal.kernels.bit_layout import STEP_EXPONENT
 
 ONE = dpf.PureDP(epsilon=1.0)
 

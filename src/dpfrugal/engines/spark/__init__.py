@@ -4,7 +4,7 @@
 ``quantiles_by`` and ``stream_quantiles_by`` walk as ``KeyedDPFrugal1U`` does, beside the data.
 """
 
-from dpfrugal.engines.spark.java import provide as provide_java
+from dpfrugal.engines.spark.find_java import provide as provide_java
 from dpfrugal.engines.spark.session import local_session
 from dpfrugal.engines.spark.stream import stream_private_quantiles
 from dpfrugal.engines.spark.stream_by_key import stream_quantiles_by

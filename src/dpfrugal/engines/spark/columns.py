@@ -5,7 +5,7 @@ from typing import Any
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as T  # noqa: N812
 
-from dpfrugal.engines.bins import no_numbers, no_such_column
+from dpfrugal.engines.bin_counts import no_numbers, no_such_column
 from dpfrugal.errors import ParameterTypeError, TableError
 
 INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)

@@ -3,7 +3,7 @@
 import os
 from typing import Any, Final
 
-from dpfrugal.engines.spark.java import provide
+from dpfrugal.engines.spark.find_java import provide
 
 PARTS: Final = "spark.sql.files.minPartitionNum"
 

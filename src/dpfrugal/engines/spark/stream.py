@@ -16,8 +16,8 @@ from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.engines import two_scans
 from dpfrugal.engines.spark.columns import checked_frame, item, reference
-from dpfrugal.engines.spark.query import Query, checked_sink, checked_trigger
 from dpfrugal.engines.spark.stream_checkpoint import Records
+from dpfrugal.engines.spark.streaming_query import Query, checked_sink, checked_trigger
 from dpfrugal.engines.spark.table import Rows, counts
 from dpfrugal.engines.two_scans import Options, checked_options
 from dpfrugal.errors import ParameterError, PrivacyError, ReplayError

@@ -16,9 +16,9 @@ from dpfrugal.engines.spark.columns import checked_frame, field, item
 from dpfrugal.engines.spark.key_discovery import counted_keys
 from dpfrugal.engines.spark.keys import fetched_keys, key_frame
 from dpfrugal.engines.spark.person_limits import People
-from dpfrugal.engines.spark.query import Query, checked_sink, checked_trigger
 from dpfrugal.engines.spark.stream import Order, goes_on
 from dpfrugal.engines.spark.stream_checkpoint import Records
+from dpfrugal.engines.spark.streaming_query import Query, checked_sink, checked_trigger
 from dpfrugal.engines.spark.table_by_key import Found, KeyedOptions, Walk, released_frame
 from dpfrugal.engines.spark.worker import run
 from dpfrugal.engines.two_scans import checked_options

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F  # noqa: N812
 
 from dpfrugal.engines import two_scans
-from dpfrugal.engines.bins import SAMPLED, bin_in_sql, counts_of_bins
+from dpfrugal.engines.bin_counts import SAMPLED, bin_in_sql, counts_of_bins
 from dpfrugal.engines.spark.columns import checked_frame, item, partitions_of
 from dpfrugal.engines.two_scans import Counts, Options, Sample
 from dpfrugal.estimators.releases import SegmentRelease

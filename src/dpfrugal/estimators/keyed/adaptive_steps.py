@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.kernels.layout import STEP_EXPONENT
+from dpfrugal.kernels.bit_layout import STEP_EXPONENT
 
 # The upper bits of a step's byte: whether the last release moved the estimate up or down by more than noise.
 UP: Final = 0b0010_0000

@@ -22,12 +22,12 @@ from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ParameterError, ReplayError
 from dpfrugal.estimators.base import PrivateEstimator
 from dpfrugal.estimators.grid import Grid
-from dpfrugal.estimators.keyed.batches import ROWS_AT_ONCE, UNEVEN, KeyLookup, LookedUpCodes, coded_rows, sized
+from dpfrugal.estimators.keyed.coded_rows import ROWS_AT_ONCE, UNEVEN, KeyLookup, LookedUpCodes, coded_rows, sized
 from dpfrugal.estimators.keyed.release_table import KeyedClaim, release_table, total_cost
 from dpfrugal.estimators.keyed.state import KeyedState
 from dpfrugal.estimators.keyed.walk import is_one_call
 from dpfrugal.estimators.releases import SHOWN_BETA
-from dpfrugal.estimators.walk.dispatch import Path
+from dpfrugal.estimators.walk.kernel_choice import Path
 from dpfrugal.kernels import coins
 from dpfrugal.keys.discovery import KeyDiscovery, in_order_of_keys
 from dpfrugal.keys.index import MOST_KEYS, KeyIndex

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpfrugal.errors import ParameterError, ParameterTypeError
-from dpfrugal.estimators.keyed.batches import ROWS_AT_ONCE
+from dpfrugal.estimators.keyed.coded_rows import ROWS_AT_ONCE
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
 from dpfrugal.inputs.dataframes import batches
 from dpfrugal.parameters import integer

@@ -14,7 +14,7 @@ from dpfrugal.estimators.grid import LARGEST_ESTIMATE
 from dpfrugal.estimators.keyed.adaptive_steps import adapted, exponents
 from dpfrugal.estimators.keyed.walk import advance_keys, comparable, is_small, walk_keys_plainly
 from dpfrugal.estimators.releases import in_quantile_order
-from dpfrugal.estimators.walk.dispatch import Path
+from dpfrugal.estimators.walk.kernel_choice import Path
 from dpfrugal.privacy import noise
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 from dpfrugal.privacy.noise import Progress

@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.estimators.walk.dispatch import EXACT_AS_FLOAT, Path
 from dpfrugal.estimators.walk.frugal import step
+from dpfrugal.estimators.walk.kernel_choice import EXACT_AS_FLOAT, Path
 from dpfrugal.kernels import coins, compiler
+from dpfrugal.kernels.bit_layout import STEP_EXPONENT
 from dpfrugal.kernels.compiler import loading, read_only
-from dpfrugal.kernels.layout import STEP_EXPONENT
 from dpfrugal.kernels.threads import WORTH_A_THREAD, at_once
 
 # Estimates that take up more memory than this are prefetched.

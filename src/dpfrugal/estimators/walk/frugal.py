@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpfrugal import parameters
 from dpfrugal.errors import ItemError, ParameterError
 from dpfrugal.estimators.grid import HIGHEST_ITEM, Grid
-from dpfrugal.estimators.walk.dispatch import Path, advance, advance_by_numpy
+from dpfrugal.estimators.walk.kernel_choice import Path, advance, advance_by_numpy
 from dpfrugal.inputs.numbers import Chunk, chunks, number
 from dpfrugal.kernels import coins
 from dpfrugal.kernels.compiler import worth_loading
@@ -48,7 +48,7 @@ def step(estimate: int, item: float, coin: int, up_from: int, down_from: int) ->
 
 
 def walk_plainly(estimates: NDArray[np.int64], position: int, chunk: Chunk, path: Path) -> int:
-    """``walk.advance`` in plain Python: the oracle, and the fastest way for a handful of items."""
+    """``kernel_choice.advance`` in plain Python: the oracle, and the fastest way for a handful of items."""
     absent = 0
     for i, item in enumerate(chunk.values.tolist()):
         if item != item or (chunk.missing is not None and chunk.missing[i]):

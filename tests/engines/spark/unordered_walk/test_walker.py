@@ -15,7 +15,7 @@ from dpfrugal.engines.spark.unordered_walk.packets import Packer
 from dpfrugal.engines.spark.unordered_walk.secret_words import siphash_key, word
 from dpfrugal.engines.spark.unordered_walk.walker import Walker, walk_rows_compiled, walk_rows_plainly
 from dpfrugal.estimators.grid import Grid
-from dpfrugal.estimators.walk.dispatch import Path
+from dpfrugal.estimators.walk.kernel_choice import Path
 
 PATH = Path((0.5, 0.9), Grid(1), 12345)
 rows = st.lists(

@@ -20,10 +20,10 @@ from dpfrugal.engines.spark.unordered_walk.secret_words import COIN_BITS
 from dpfrugal.estimators.grid import Grid
 from dpfrugal.estimators.keyed.adaptive_steps import exponents
 from dpfrugal.estimators.keyed.walk import comparable
-from dpfrugal.estimators.walk.dispatch import Path
 from dpfrugal.estimators.walk.frugal import step
+from dpfrugal.estimators.walk.kernel_choice import Path
+from dpfrugal.kernels.bit_layout import STEP_EXPONENT
 from dpfrugal.kernels.compiler import loading, read_only
-from dpfrugal.kernels.layout import STEP_EXPONENT
 
 
 def walk_rows_plainly(

