@@ -27,6 +27,8 @@ from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
 from dpfrugal.estimators.keyed.quantiles_by import quantiles_by
 from dpfrugal.estimators.releases import Release, SegmentRelease, WalkRelease
 from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
+from dpfrugal.estimators.table.private_quantiles import private_quantiles
+from dpfrugal.estimators.table.release import TableRelease
 from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
 from dpfrugal.estimators.walk.frugal import Frugal1U
 from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
@@ -57,7 +59,9 @@ __all__ = [
     "SegmentRelease",
     "Sensitivity",
     "TableError",
+    "TableRelease",
     "WalkRelease",
     "__version__",
+    "private_quantiles",
     "quantiles_by",
 ]

@@ -1,0 +1,247 @@
+"""Masses of the base against their definition, one point at a time."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpfrugal.estimators.table.base_measure import (
+    INFINITY,
+    MOST_INDEX,
+    Base,
+    Binades,
+    Component,
+    Decimals,
+    Even,
+    Multiples,
+    PowersOfTwo,
+    Regions,
+    base_of_decimals,
+    base_of_doubles,
+    base_of_integers,
+    codes_of,
+    doubles_of,
+)
+
+EDGES = [
+    0.0,
+    -0.0,
+    5e-324,
+    -5e-324,
+    2.2250738585072014e-308,
+    1.0,
+    2.0,
+    7.25,
+    -0.1,
+    2.0**53,
+    9e14,
+    1.7976931348623157e308,
+]
+EDGES += [
+    math.inf,
+    -math.inf,
+    math.nextafter(1, 0),
+    math.nextafter(2.0**49, 0),
+    2.0**53 / 10,
+    123.45,
+    1e9 + 0.5,
+    -1e-300,
+]
+doubles = st.one_of(st.sampled_from(EDGES), st.floats(allow_nan=False), st.floats(-1000, 1000), st.integers(-999, 999))
+integers = st.one_of(
+    st.integers(-(2**63), 2**63 - 1),
+    st.integers(-100, 100),
+    st.integers(0, 62).map(lambda e: 2**e),
+    st.sampled_from([-(2**63), -(2**63) + 1, 2**63 - 1, 2**53, 2**53 + 1, 2**62 - 1, -(2**62)]),
+)
+
+
+def code(value: float) -> int:
+    return int(codes_of(np.array([value], dtype=np.float64))[0])
+
+
+def double(place: int) -> float:
+    return float(doubles_of(np.array([place], dtype=np.int64))[0])
+
+
+def share(distance: int) -> int:
+    """The mass of an index at a distance from the centre, by the definition."""
+    return 2**63 if not distance else 2 ** (63 - (abs(distance).bit_length() - 1))
+
+
+def decimal_mass(value: float, places: int) -> int:
+    """Of all k that the division rounds to ``value``."""
+    if math.isinf(value):
+        return 0
+    near = round(Fraction(value) * 10**places)
+    return sum(share(k) for k in range(near - 5, near + 6) if abs(k) <= MOST_INDEX and k / 10**places == value)
+
+
+def mass_of_double(place: int) -> int:
+    value = double(place)
+    lattices = zip((64, 32, 32, 16, 16), range(5), strict=True)
+    sizes = ((64, 16), (16, 64), (4, 256), (1, math.inf))
+    plain = sum(weight for weight, reach in sizes if math.isinf(reach) or 2.0**-reach <= abs(value) < 2.0**reach)
+    return (plain << 11) + sum(weight * decimal_mass(value, places) for weight, places in lattices)
+
+
+def regions(base: Base, at: Sequence[int]) -> Regions:
+    return Regions(base.components, base.low, np.array(at, dtype=np.int64), base.high)
+
+
+@given(st.lists(doubles, min_size=2))
+def test_codes__have_the_order_of_doubles_and_come_back(values: list[float]) -> None:
+    places = [code(value) for value in values]
+    for (x, a), (y, b) in zip(zip(values, places, strict=True), zip(values[1:], places[1:], strict=True), strict=False):
+        assert (x < y) == (a < b)
+        assert (x == y) == (a == b)
+    assert [double(place) for place in places] == values
+
+
+@given(doubles)
+def test_base_of_doubles__gives_each_double_the_mass_of_the_definition(value: float) -> None:
+    assert regions(base_of_doubles(), [code(value)]).exact(1) == mass_of_double(code(value))
+
+
+@given(doubles, st.integers(2, 40))
+def test_base_of_doubles__the_mass_of_a_gap_is_that_of_its_doubles(value: float, width: int) -> None:
+    first = max(-INFINITY, min(code(value), INFINITY - width))
+    gap = regions(base_of_doubles(), [first, first + width]).exact(2)
+    assert gap == sum(mass_of_double(place) for place in range(first + 1, first + width))
+
+
+def test_base_of_doubles__has_the_totals_it_states() -> None:
+    base = base_of_doubles()
+    total = regions(base, []).exact(0)
+    lattices, sizes = 160 * 107 * 2**63, 3 * 64 * 64 * 2**63
+    assert total == (2 * INFINITY + 1 << 11) + lattices + sizes
+    assert 0.5 < lattices / total < 0.52
+    assert regions(base, [code(7.0)]).exact(1) / total == pytest.approx(4.9e-4, rel=0.02)
+    assert regions(base, [code(7.25)]).exact(1) / total == pytest.approx(1.9e-6, rel=0.02)
+    assert regions(base, [code(math.nextafter(4, 0)), code(8.0)]).exact(2) / total == pytest.approx(0.0075, rel=0.1)
+
+
+BASES = {
+    "doubles": base_of_doubles(),
+    "doubles between": base_of_doubles().within(code(-3.5), code(1e6)),
+    "doubles above": base_of_doubles().within(code(1e9), None),
+    "doubles below": base_of_doubles().within(None, code(-1e-310)),
+    "cents": base_of_decimals(2),
+    "cents between": base_of_decimals(2).within(code(1.0), code(2.0)),
+}
+
+
+@pytest.mark.parametrize("name", BASES)
+@given(values=st.lists(doubles, max_size=8))
+def test_regions__floats_are_within_2_to_the_minus_45_of_exact_masses(name: str, values: list[float]) -> None:
+    base = BASES[name]
+    check(base, sorted({min(max(code(value), base.low), base.high) for value in values}))
+
+
+INTEGER_BASES = {
+    "integers": base_of_integers(),
+    "integers above": base_of_integers().within(-(2**63) + 1, None),
+    "integers between": base_of_integers().within(-(2**63), 2**63 - 1),
+    "uint64": base_of_integers(zero=-(2**63)),
+    "seconds": base_of_integers(steps=(60, 3600, 86400)),
+}
+
+
+@pytest.mark.parametrize("name", INTEGER_BASES)
+@given(values=st.lists(integers, max_size=8))
+def test_regions__of_integers_too(name: str, values: list[int]) -> None:
+    base = INTEGER_BASES[name]
+    check(base, sorted({min(max(value, base.low), base.high) for value in values}))
+
+
+def check(base: Base, at: list[int]) -> None:
+    divided = regions(base, at)
+    exact = [divided.exact(region) for region in range(2 * len(at) + 1)]
+    assert min(exact) >= 0
+    assert sum(exact) == regions(base, []).exact(0), "dividing loses nothing"
+    for mass, approximate in zip(exact, divided.approximate.tolist(), strict=True):
+        assert abs(Fraction(approximate) - mass) <= Fraction(mass, 2**45)
+    ends = [base.low - 1, *(end for place in at for end in (place - 1, place)), base.high]
+    for region, mass in enumerate(exact):
+        if mass:
+            assert ends[region] < divided.draw(region) <= ends[region + 1]
+
+
+@given(integers, integers)
+def test_binades__give_each_integer_the_mass_of_the_definition(value: int, zero: int) -> None:
+    assert regions(base_of_integers(zero=zero), [value]).exact(1) == 4 * share(value - zero)
+
+
+@given(integers)
+def test_multiples__have_mass_at_multiples_only(value: int) -> None:
+    base = Base(-(2**63), 2**63 - 1, (Component(1, Binades(), Multiples(60)),))
+    assert regions(base, [value]).exact(1) == (0 if value % 60 else share(value // 60))
+
+
+@given(doubles, st.integers(-1074, 900))
+def test_powers_of_two__have_mass_at_multiples_only(value: float, exponent: int) -> None:
+    base = Base(-INFINITY, INFINITY, (Component(1, Even(), PowersOfTwo(exponent)),), of_doubles=True)
+    index = None if math.isinf(value) else Fraction(value) / Fraction(2) ** exponent
+    expected = index is not None and index.denominator == 1 and abs(index) <= 2**53
+    assert regions(base, [code(value)]).exact(1) == expected
+
+
+@pytest.mark.parametrize(
+    "component",
+    [
+        *base_of_doubles().components,
+        base_of_doubles().within(code(-1e-3), code(7.0)).components[-1],
+        base_of_doubles().within(code(1e9), None).components[-1],
+        Component(1, Binades(), Decimals(9)),
+    ],
+)
+@given(value=doubles)
+def test_component__finds_the_code_at_a_position(component: Component, value: float) -> None:
+    check_positions(component, code(value))
+
+
+@pytest.mark.parametrize("zero", [0, -(2**63), 5])
+@given(value=integers)
+def test_component__finds_the_integer_at_a_position(zero: int, value: int) -> None:
+    check_positions(Component(1, Binades(zero)), value)
+    check_positions(Component(1, Even()), value)
+    check_positions(Component(1, Binades(), Multiples(1000)), value // 1000)
+
+
+def check_positions(component: Component, place: int) -> None:
+    places = np.array([place], dtype=np.int64)
+    first, end = component.below(places).exact(0), component.upto(places).exact(0)
+    for position in {first, end - 1, (first + end) // 2} if end > first else ():
+        assert component.code(position) == place
+
+
+@given(doubles, doubles)
+def test_within__has_half_of_its_mass_near_what_is_known(first: float, second: float) -> None:
+    low, high = sorted((code(first), code(second)))
+    base = base_of_doubles().within(low, high)
+    assert (base.low, base.high) == (low, high)
+    if low == high or math.isinf(first) or math.isinf(second):
+        return
+    *own, near = (regions(Base(low, high, (part,)), []).exact(0) for part in base.components)
+    assert sum(own) == near
+
+
+def test_within__a_narrow_law_far_from_zero_gets_mass_once_an_answer_is_known() -> None:
+    """The base's own mass around 1e9 ± 10 is tiny; near an answer it is one binade of 53 in each doubling."""
+    base = base_of_doubles()
+    around = [code(1e9 + 8), code(1e9 + 16)]
+    before, after = (
+        regions(each, around).exact(2) / regions(each, []).exact(0) for each in (base, base.within(code(1e9), None))
+    )
+    assert before < 1e-7
+    assert after > 0.004
+
+
+def test_within__an_answer_of_zero_or_inf_teaches_nothing() -> None:
+    base = base_of_doubles()
+    for low, high in ((code(0.0), None), (None, INFINITY), (5, 5)):
+        assert base.within(low, high).components == base.components

@@ -1,0 +1,108 @@
+"""The table's mechanism by its definition: one answer at a time, in a world of few answers."""
+
+import math
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+
+from dpfrugal.estimators.table import mechanism
+from dpfrugal.estimators.table.base_measure import Base, Binades, Component, Even, Regions
+from dpfrugal.estimators.table.levels import Plan, choice_of, target_of
+from dpfrugal.estimators.table.mechanism import Choice, Cut, Scores
+from dpfrugal.estimators.table.order_statistics import OrderStatistics
+
+DIGITS = 60
+Distribution = dict[Cut, Decimal]
+SMALL_WORLD = Base(0, 6, (Component(3, Even()), Component(1, Binades(2))))
+
+
+def statistics(rows: Sequence[int]) -> OrderStatistics:
+    return OrderStatistics(np.array(rows, dtype=np.int64))
+
+
+def mass(base: Base, code: int) -> int:
+    return Regions(base.components, base.low, np.array([code]), base.high).exact(1)
+
+
+def exponential(exponent: Fraction) -> Decimal:
+    return (Decimal(-exponent.numerator) / Decimal(exponent.denominator)).exp()
+
+
+def normalised(weights: Distribution) -> Distribution:
+    with localcontext(prec=DIGITS):
+        total = sum(weights.values())
+        return {cut: weight / total for cut, weight in weights.items() if weight}
+
+
+def naive(rows: Sequence[int], public: Choice, target: Fraction) -> Distribution:
+    """P(y) ∝ base(y)·exp(−slope·min(distance, cap)), and the same for every position of every y."""
+    weights: Distribution = {}
+    with localcontext(prec=DIGITS):
+        for code in range(public.base.low, public.base.high + 1):
+            below, equal = sum(row < code for row in rows), rows.count(code)
+            first = public.low.position if public.low and public.low.code == code else 0
+            last = public.high.position if public.high and public.high.code == code else mechanism.POSITIONS
+            ranks = [below + Fraction(at, mechanism.POSITIONS) * equal for at in range(first, last + 1)]
+            distances = {Cut(code, first + at): abs(rank - target) for at, rank in enumerate(ranks)}
+            if not public.cuts:
+                distances = {Cut(code, 0): max(ranks[0] - target, target - ranks[-1], Fraction(0))}
+            for cut, distance in distances.items():
+                exponent = public.slope * min(distance, Fraction(public.cap))
+                weights[cut] = mass(public.base, code) * exponential(exponent)
+    return normalised(weights)
+
+
+def drawn(rows: OrderStatistics, public: Choice, target: Fraction) -> Distribution:
+    """What the mechanism draws: the weights it chooses by, divided as it draws within what was chosen."""
+    scores, base = Scores(rows, public, target), public.base
+    codes = scores._window.codes.tolist()
+    ends = [base.low - 1, *(end for code in codes for end in (code - 1, code)), base.high]
+    positions = range(mechanism.POSITIONS + 1) if public.cuts else range(1)
+    weights: Distribution = {}
+    with localcontext(prec=DIGITS):
+        for index, weight in enumerate(scores.exact()):
+            if not weight.mass:
+                continue
+            whole = index < len(ends) - 1
+            if whole and (index % 2 == 0 or not public.cuts):
+                each = exponential(weight.exponent)
+                for code in range(ends[index] + 1, ends[index + 1] + 1):
+                    weights |= {Cut(code, at): mass(base, code) * each for at in positions}
+            else:
+                piece = scores._pieces_of(index // 2)[0] if whole else scores._pieces[index - len(ends) + 1]
+                code = codes[piece.region // 2]
+                for at in range(weight.count):
+                    cut = Cut(code, piece.first + piece.direction * at)
+                    weights[cut] = weight.mass * exponential(weight.exponent + at * weight.step)
+    return normalised(weights)
+
+
+def transcripts(rows: OrderStatistics, plan: Plan, base: Base) -> dict[tuple[Cut, ...], Decimal]:
+    """The joint distribution of all answers of a plan, in the order of its steps."""
+
+    def grown(found: dict[int, Cut], probability: Decimal) -> Iterator[tuple[tuple[Cut, ...], Decimal]]:
+        if len(found) == len(plan.steps):
+            yield tuple(found.values()), probability
+            return
+        step = plan.steps[len(found)]
+        public = choice_of(plan, step, base, found)
+        for cut, chance in drawn_once(public, target_of(step, rows, public)).items():
+            yield from grown(found | {step.quantile: cut}, probability * chance)
+
+    known: dict[tuple[Choice, Fraction], Distribution] = {}
+
+    def drawn_once(public: Choice, target: Fraction) -> Distribution:
+        key = (public, target)
+        if key not in known:
+            known[key] = drawn(rows, public, target)
+        return known[key]
+
+    with localcontext(prec=DIGITS):
+        return dict(grown({}, Decimal(1)))
+
+
+def renyi(p: dict[tuple[Cut, ...], Decimal], q: dict[tuple[Cut, ...], Decimal], order: float) -> float:
+    terms = (order * float(p[at].ln()) + (1 - order) * float(q[at].ln()) for at in p)
+    return math.log(math.fsum(math.exp(term) for term in terms)) / (order - 1)
