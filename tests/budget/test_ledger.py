@@ -424,8 +424,9 @@ def test_ledger_command__keeps_the_books(tmp_path: Path) -> None:
     assert "PrivateQuantile" in told("history", path)
     for bad, said in [
         (["--epsilon", 1, "--change"], "smaller than what is spent"),
-        (["--epsilon", 5, "--change", "--adaptive"], "nothing else"),
-        (["--epsilon", 1, "--spent-by", "me", "--change"], "about a total"),
+        (["--epsilon", 1], "already has the total ε=2 per item, not ε=1 per item; use --change"),
+        (["--epsilon", 5, "--change", "--adaptive"], "--change changes a total only"),
+        (["--epsilon", 1, "--spent-by", "me", "--change"], "--change and --adaptive are for totals"),
         ([], "A guarantee is needed"),
     ]:
         with pytest.raises(dpf.DPFrugalError, match=said):
