@@ -1,4 +1,4 @@
-# `make demo` runs the main job, `make test` all checks; each sets up by itself what it needs.
+# `make demo` runs the main job, `make test` all checks but those on a cluster; each sets up by itself what it needs.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,7 +11,7 @@ SOAK := $(VENV)/.soak
 help:
 	@echo "make demo   private p50, p90 and p99 of ten million latencies, with a picture in demo/"
 	@echo "make paper  every table and figure of the paper at its scale, as kept in docs/paper (a few minutes)"
-	@echo "make test   lint, types, layers, doctests and tests"
+	@echo "make test   lint, types, layers, doctests and all tests but those of make test-cluster"
 	@echo "make test-cluster  Spark with executors of their own: one killed, one overtaken by a copy, and a driver killed fifteen times (eight minutes)"
 	@echo "make bench-spark   rows a second on Spark, beside Spark's own percentile_approx"
 	@echo "make lint   ruff, mypy, import-linter"

@@ -8,6 +8,8 @@
 1000
 """
 
+from typing import TYPE_CHECKING, Any
+
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.errors import (
     BudgetExceeded,
@@ -27,12 +29,14 @@ from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
 from dpfrugal.estimators.keyed.quantiles_by import quantiles_by
 from dpfrugal.estimators.releases import Release, SegmentRelease, WalkRelease
 from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
-from dpfrugal.estimators.table.private_quantiles import private_quantiles
-from dpfrugal.estimators.table.release import TableRelease
 from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
 from dpfrugal.estimators.walk.frugal import Frugal1U
 from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensitivity
 from dpfrugal.version import __version__
+
+if TYPE_CHECKING:
+    from dpfrugal.estimators.table.private_quantiles import private_quantiles
+    from dpfrugal.estimators.table.release import TableRelease
 
 __all__ = [
     "ZCDP",
@@ -65,3 +69,12 @@ __all__ = [
     "private_quantiles",
     "quantiles_by",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What tables need is imported when it is first asked for, so that importing this package stays quick."""
+    if name in ("TableRelease", "private_quantiles"):
+        from dpfrugal.estimators.table import private_quantiles
+
+        return getattr(private_quantiles, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

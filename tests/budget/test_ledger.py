@@ -113,6 +113,17 @@ def test_ledger__that_refuses_a_spend_changes_nothing_in_the_estimator(ledger: d
     assert (second.items, second._counts.tolist()) == (100, before)
 
 
+def test_ledger__says_whether_nothing_is_left_or_the_total_is_of_another_kind(ledger: dpf.Ledger) -> None:
+    with pytest.raises(dpf.BudgetExceeded, match=r"a PureDP total cannot cover a ZCDP spend \(ρ=0\.1 was asked for\)"):
+        ledger.spend("clicks", dpf.ZCDP(rho=0.1))
+    ledger.spend("clicks", dpf.PureDP(epsilon=3.0))
+    with pytest.raises(dpf.BudgetExceeded, match="of which nothing is left; ε=1 was asked for"):
+        ledger.spend("clicks", ONE)
+    ledger.open("visits", dpf.ApproxDP(epsilon=1.0, delta=1e-6))
+    with pytest.raises(dpf.BudgetExceeded, match=r"of which ε=1 is left; ε=0\.5, δ=1e-05 was asked for"):
+        dpf.Ledger(ledger.path).spend("visits", dpf.ApproxDP(epsilon=0.5, delta=1e-5))
+
+
 def test_ledger__refuses_weaker_protection_than_promised(path: Path) -> None:
     ledger = dpf.Ledger(path, total=ONE, max_items_per_person=10)
     ledger.open("people", ONE, max_items_per_person=10)
@@ -127,18 +138,20 @@ def test_ledger__changes_totals_only_when_told_to_and_never_below_what_is_spent(
     for other in others:
         with pytest.raises(dpf.LedgerError, match="change_total"):
             dpf.Ledger(path, **({"total": dpf.PureDP(epsilon=3.0)} | other)).spend("clicks", ONE)
-    with pytest.raises(dpf.LedgerError, match="another promise"):
+    with pytest.raises(dpf.LedgerError, match="already has the total ε=3 per item, not ε=4 per item; use --change"):
         ledger.open("clicks", dpf.PureDP(epsilon=4.0))
     with pytest.raises(dpf.LedgerError, match="smaller than what is spent"):
         ledger.change_total("clicks", dpf.PureDP(epsilon=1.9))
+    with pytest.raises(dpf.LedgerError, match="There is no dataset 'visits' to change; leave out --change"):
+        ledger.change_total("visits", ONE)
     assert ledger.change_total("clicks", dpf.PureDP(epsilon=2.0)).left is None
     assert dpf.Ledger(path).dataset("clicks").total == dpf.PureDP(epsilon=2.0)
 
 
-def test_ledger__refuses_a_dataset_that_was_never_opened_in_a_sentence(path: Path, ledger: dpf.Ledger) -> None:
-    with pytest.raises(dpf.LedgerError, match="never opened"):
+def test_ledger__refuses_a_dataset_that_is_not_in_it_in_a_sentence(path: Path, ledger: dpf.Ledger) -> None:
+    with pytest.raises(dpf.LedgerError, match="not in this ledger"):
         dpf.Ledger(path).spend("clicks", ONE)
-    with pytest.raises(dpf.LedgerError, match="never opened"):
+    with pytest.raises(dpf.LedgerError, match="not in this ledger"):
         ledger.left("clicks")
     for name in ("", " a", "a\n", "x" * 201):
         with pytest.raises(dpf.ParameterError, match="dataset"):
@@ -398,7 +411,7 @@ def test_ledger_command__keeps_the_books(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "clicks: ε=0.5 is left of ε=2" in done.stderr
     assert "ε=0.5 is left" in refused(*again, "clicks", text=numbers)
-    assert "never opened" in refused(*again, "other", text=numbers)
+    assert "not in this ledger" in refused(*again, "other", text=numbers)
     assert "belong together" in refused(*again[:-1], text=numbers)
     shown = told("show", path)
     assert "████████░░  75% │ ε=1.5 │ ε=0.5" in shown
@@ -411,8 +424,9 @@ def test_ledger_command__keeps_the_books(tmp_path: Path) -> None:
     assert "PrivateQuantile" in told("history", path)
     for bad, said in [
         (["--epsilon", 1, "--change"], "smaller than what is spent"),
-        (["--epsilon", 5, "--change", "--adaptive"], "nothing else"),
-        (["--epsilon", 1, "--spent-by", "me", "--change"], "about a total"),
+        (["--epsilon", 1], "already has the total ε=2 per item, not ε=1 per item; use --change"),
+        (["--epsilon", 5, "--change", "--adaptive"], "--change changes a total only"),
+        (["--epsilon", 1, "--spent-by", "me", "--change"], "--change and --adaptive are for totals"),
         ([], "A guarantee is needed"),
     ]:
         with pytest.raises(dpf.DPFrugalError, match=said):

@@ -217,7 +217,7 @@ def test_two_scans__go_on_with_a_stream_from_its_record_under_the_spend_it_has(
 
     with monkeypatch.context() as sleeping:
         sleeping.setattr(Ledger, "settle", late)
-        with pytest.raises(ReplayError, match="Another driver goes on"):
+        with pytest.raises(ReplayError, match="Another driver has continued"):
             first.take(np.tile(batches[0], 80), 6)
     assert len(shown) == before + 1
     stream.Segments(bare, "x", kept, sink, ledger).take(batches[0], 6)  # type: ignore[arg-type]

@@ -93,7 +93,7 @@ def test_csv_and_json__refuse_a_column_that_is_not_numeric_at_its_first_line(nam
     path = tmp_path / name
     WRITERS[name](path)
     line = 2 if name == "a.csv" else 1
-    with pytest.raises(TableError, match=f"line {line} has no number in column 'name'"):
+    with pytest.raises(TableError, match=f"line {line}, column 'name': not a number"):
         list(open_column(path, "name").batches)
 
 
@@ -124,18 +124,18 @@ def test_files__refuse_damaged_parquet_pages(tmp_path: Path) -> None:
 
 
 BAD_TEXT: dict[str, tuple[str, str, str]] = {
-    "word in csv": ("b.csv", "ms,name\n1,a\n2,b\n4242x,c\n", "line 4 has no number in column 'ms'"),
-    "quoted newline in csv": ("b.csv", 'ms,name\n1,"a\nb"\n4242x,c\n', "line 4 has no number in column 'ms'"),
+    "word in csv": ("b.csv", "ms,name\n1,a\n2,b\n4242x,c\n", "line 4, column 'ms': not a number"),
+    "quoted newline in csv": ("b.csv", 'ms,name\n1,"a\nb"\n4242x,c\n', "line 4, column 'ms': not a number"),
     "too many fields": ("b.csv", "ms,name\n1,a\n4242,b,c\n", "line 3 has 3 fields, the first line has 2"),
-    "bare numbers": ("b.csv", "1\n2\n4242x\n", "line 3 has no number"),
-    "late in csv": ("b.csv", "ms\n" + "1\n" * 500_000 + "4242x\n", "line 500002 has no number"),
-    "string in ndjson": ("b.ndjson", '{"ms": 1}\n{"ms": "4242"}\n', "line 2 has no number in column 'ms'"),
-    "bool in ndjson": ("b.ndjson", '{"ms": 1}\n{"ms": true}\n', "line 2 has no number in column 'ms'"),
-    "late in ndjson": ("b.ndjson", '{"ms": 1}\n' * 2_000 + '{"ms": "4242"}\n', "line 2001 has no number"),
+    "bare numbers": ("b.csv", "1\n2\n4242x\n", "line 3, column 'value': not a number"),
+    "late in csv": ("b.csv", "ms\n" + "1\n" * 500_000 + "4242x\n", "line 500002, column 'ms': not a number"),
+    "string in ndjson": ("b.ndjson", '{"ms": 1}\n{"ms": "4242"}\n', "line 2, column 'ms': not a number"),
+    "bool in ndjson": ("b.ndjson", '{"ms": 1}\n{"ms": true}\n', "line 2, column 'ms': not a number"),
+    "late in ndjson": ("b.ndjson", '{"ms": 1}\n' * 2_000 + '{"ms": "4242"}\n', "line 2001, column 'ms': not a number"),
     "half a line": ("b.ndjson", '{"ms": 1}\n' * 2_000 + '{"ms": 4242', "line 2001 is not a JSON object"),
     "an array": ("b.json", '[{"ms": 4242}]', "line 1 is not a JSON object"),
     "no json": ("b.json", "ms: 4242", "not a readable JSON Lines file in UTF-8"),
-    "a number beyond floats": ("b.ndjson", '{"ms": 1}\n{"ms": 1e4242}\n', "line 2 has no number"),
+    "a number beyond floats": ("b.ndjson", '{"ms": 1}\n{"ms": 1e4242}\n', "line 2, column 'ms': not a number"),
     "deep nesting": ("b.ndjson", '{"ms": ' + "[" * 50_000 + "4242", "not a readable JSON Lines file"),
     "no header, two columns": ("b.csv", "4242.5,a\n1,b\n", "looks like data, not a header"),
     "no header, but a column": ("b.csv", "4242.5\n1\n", "looks like data, not a header; leave out --column"),

@@ -131,7 +131,7 @@ def test_quantile_by_command__charges_for_discovered_keys_what_was_said(folder: 
     # 500 pilots, 4 rows each: some 660 rows a key, against noise of scale 16 and a threshold under 300
     assert [row["key"] for row in csv.DictReader(done.stdout.splitlines())] == sorted(CARRIERS)
     assert "ε=1, δ=1e-06 per person of ≤ 2 items in each of ≤ 2 keys" in done.stderr
-    assert "28,000 rows were more than their person may have" in done.stderr
+    assert "Not for publication: 28,000 rows exceeded the limit per person and were dropped." in done.stderr
 
 
 def test_quantile_by_command__shows_no_key_of_few_rows(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_quantile_by_command__takes_keys_of_a_csv_as_text_and_empty_ones_as_miss
     done = run(*ask, "--discover-keys", "--null-keys", "drop")
     assert [row["key"] for row in csv.DictReader(done.stdout.splitlines())] == ["1.5", "1.50", "NA"]
     assert "ε=2000, δ=1e-06 per item" in done.stderr
-    assert "Of that, ε=1000 covers the values, ε=1000, δ=1e-06 which keys are shown." in done.stderr
+    assert "Of that, ε=1000 for the values; ε=1000, δ=1e-06 for discovering keys." in done.stderr
 
 
 def test_quantile_by_command__says_one_key_and_two_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

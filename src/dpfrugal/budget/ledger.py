@@ -22,8 +22,8 @@ from dpfrugal.errors import BudgetExceeded, LedgerError, ParameterError, ReplayE
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
 
 STALE = (
-    "This checkpoint is stale: noise was taken since it was saved, so its items may have been released. "
-    "Load it with forget_if_stale=True to go on without them."
+    "This checkpoint is stale: noise was drawn since it was saved, so its items may have been released. "
+    "Load it with forget_if_stale=True to continue without them."
 )
 T = TypeVar("T")
 
@@ -99,7 +99,11 @@ class Ledger:
         name, total = parameters.name("dataset", dataset), checked_guarantee(total)
 
         def work(connection: sqlite3.Connection) -> Dataset:
-            changed = replace(self._known(connection, name), total=total)
+            if (found := rows.find_dataset(connection, name)) is None:
+                raise LedgerError(
+                    f"There is no dataset {name!r} to change; leave out --change (or call open) to add it."
+                )
+            changed = replace(found, total=total)
             if composition.fits(total, changed.claims, adaptive=changed.adaptive) is None:
                 raise LedgerError(f"The total {total} is smaller than what is spent on {name!r}; nothing was changed.")
             rows.write_dataset(connection, changed)
@@ -181,7 +185,7 @@ class Ledger:
 
         def work(connection: sqlite3.Connection) -> None:
             if rows.find_generation(connection, lineage) != (spend.generation, holder):
-                raise ReplayError("Another driver goes on with this stream, so nothing is shown here.")
+                raise ReplayError("Another driver has continued this stream, so nothing is shown here.")
             rows.write_generation(connection, lineage, spend.generation, settled)
 
         self._write(work)
@@ -229,8 +233,8 @@ class Ledger:
         found = rows.find_dataset(connection, wanted.name)
         if found is not None and replace(found, opened=wanted.opened, spends=()) != wanted:
             raise LedgerError(
-                f"The dataset {wanted.name!r} was opened with another promise, {found.promise}, not {wanted.promise}; "
-                "change_total (add --change) changes a total, and Ledger(path) without one takes the promise as it is."
+                f"The dataset {wanted.name!r} already has the total {found.promise}, not {wanted.promise}; use "
+                "--change (change_total) to change it, or Ledger(path) without a total to keep it."
             )
         return found
 
@@ -252,9 +256,15 @@ class Ledger:
         rule = composition.fits(dataset.total, [*dataset.claims, spend.claim], adaptive=dataset.adaptive)
         if rule is None:
             left = composition.left(dataset.total, dataset.claims, spend.guarantee, adaptive=dataset.adaptive)
-            raise BudgetExceeded(
-                f"The dataset {dataset.name!r} has a total of {dataset.total}, of which "
-                f"{'nothing of this kind' if left is None else left} is left; {spend.guarantee} was asked for.",
-                left,
-            )
+            raise BudgetExceeded(_too_little(dataset, spend, left), left)
         return replace(spend, rule=rule, when=rows.now(dataset.spends, dataset.opened))
+
+
+def _too_little(dataset: Dataset, spend: Spend, left: Guarantee | None) -> str:
+    """Why the total does not cover the spend; ``left`` is the largest one of the spend's kind that it covers."""
+    total, asked = dataset.total, spend.guarantee
+    if total.composition_rule is not None and total.taken_by(asked, spend.claim.zcdp_rho) is None:
+        kinds = f"a {type(total).__name__} total cannot cover a {type(asked).__name__} spend"
+        return f"The dataset {dataset.name!r} has a total of {total}; {kinds} ({asked} was asked for)."
+    rest = left or dataset.left or "nothing"
+    return f"The dataset {dataset.name!r} has a total of {total}, of which {rest} is left; {asked} was asked for."

@@ -77,7 +77,7 @@ class Dataset:
     def promise(self) -> str:
         """The total and whom it protects, in words."""
         unit = "item" if self.max_items_per_person == 1 else f"person of ≤ {self.max_items_per_person} items"
-        return f"{self.total} per {unit}{', chosen by looking' if self.adaptive else ''}"
+        return f"{self.total} per {unit}{', adaptive' if self.adaptive else ''}"
 
 
 def spend_of(
@@ -208,9 +208,9 @@ def now(after: tuple[Spend, ...], opened: datetime | None = None) -> datetime:
 
 
 def unopened(name: str) -> LedgerError:
-    """The error for a dataset that was never opened."""
+    """The error for a dataset that is not in the ledger."""
     return LedgerError(
-        f"The dataset {name!r} was never opened in this ledger: open it with a total first (dpfrugal ledger add)."
+        f"The dataset {name!r} is not in this ledger; add it with a total first (dpfrugal ledger add, or Ledger.open)."
     )
 
 

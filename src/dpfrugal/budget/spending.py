@@ -197,14 +197,12 @@ class Account:
             raise LedgerError("This checkpoint was never charged to a ledger: load it without one, or begin anew.")
         if self._ledger is None:
             if not accept_replay_risk:
-                where = (
-                    "was never charged to a ledger"
-                    if self._ledger_name is None
-                    else "is charged to a ledger: give ledger="
+                without = (
+                    "has no ledger" if self._ledger_name is None else "is charged to a ledger, and ledger= is missing"
                 )
                 raise ReplayError(
-                    f"Nothing proves this checkpoint fresh: it {where}. Its items could be released a second time; "
-                    "if you can rule that out, say accept_replay_risk=True."
+                    f"This checkpoint {without}, so it may be an old copy whose items were already released. "
+                    "If you know that it is not, pass accept_replay_risk=True."
                 )
             return
         if self._ledger.name != self._ledger_name:

@@ -49,7 +49,7 @@ def audit(
     confidence: Annotated[
         float,
         typer.Option(
-            help="Confidence of the bound; a correct estimator fails with at most one minus this probability."
+            help="Confidence of the bound; a correct estimator fails with probability at most 1 − confidence."
         ),
     ] = 1 - 1e-6,
     plot: Annotated[
@@ -74,7 +74,7 @@ def audit(
     from dpfrugal.cli.stderr_notes import notes
 
     if (algorithm is None) == (broken is None):
-        raise ParameterError("Give either --algorithm, or --broken for an estimator that must fail, not both.")
+        raise ParameterError("Choose --algorithm or --broken: one of them is needed, and not both.")
     positive("--seconds", seconds)
     if plot is not None and (not plot.parent.is_dir() or plot.suffix not in (".png", ".svg", ".pdf")):
         raise ParameterError(f"--plot must name a .png, .svg or .pdf file in a folder that exists; {plot} does not.")

@@ -22,7 +22,7 @@ def estimator_from(
 
     walk = options.algorithm == "dp-frugal-1u"
     if walk and half_life is not None:
-        raise ParameterError("--half-life is for --algorithm private-quantile; dp-frugal-1u forgets by itself.")
+        raise ParameterError("--half-life is for --algorithm private-quantile; dp-frugal-1u follows drift without it.")
     grid = Grid(options.decimals or 0)  # refuses decimals that no number could be printed with
     shared: dict[str, Any] = {
         "start": options.start,

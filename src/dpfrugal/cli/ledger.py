@@ -18,7 +18,7 @@ app = typer.Typer(
 )
 File = Annotated[Path, typer.Argument(help="The ledger: a SQLite file.")]
 Name = Annotated[str | None, typer.Argument(help="Show only this dataset.")]
-BAR = 10
+BAR, SHARE = 10, "share spent"
 
 
 @app.command()
@@ -40,8 +40,8 @@ def show(
         typer.echo(json.dumps({"datasets": [_standing(one, delta) for one in found]}, ensure_ascii=False))
         return
     table = Table(title=f"{file.name}: spent and left, each in the unit of its total")
-    for title in ("dataset", "total", "", "spent", "left", f"ε at δ={delta:g}"):
-        table.add_column(title, overflow="fold", no_wrap=not title)
+    for title in ("dataset", "total", SHARE, "spent", "left", f"ε at δ={delta:g}"):
+        table.add_column(title, overflow="fold", no_wrap=title == SHARE)
     for one in found:
         stated, unit = _stated(one, delta), one.total.symbol
         as_epsilon = "more δ" if stated is None else f"{stated.epsilon:.4g}"
@@ -66,11 +66,11 @@ def history(file: File, dataset: Name = None, as_json: o.Json = False) -> None:
     table = Table(title=f"{file.name}: spends")
     for title in ("when (UTC)", "dataset", "guarantee", "by", "rule"):
         table.add_column(title, overflow="fold")
-    table.add_column("noise taken", justify="right")
+    table.add_column("noise draws", justify="right")
     for spend in spends:
         when = spend.when.strftime("%Y-%m-%d %H:%M:%S")
-        taken = str(spend.generation) if spend.generation else "–"
-        table.add_row(when, spend.dataset, str(spend.guarantee), spend.by, spend.rule, taken)
+        draws = str(spend.generation) if spend.generation else "–"
+        table.add_row(when, spend.dataset, str(spend.guarantee), spend.by, spend.rule, draws)
     Console(highlight=False).print(table)
 
 

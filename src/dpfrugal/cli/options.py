@@ -45,12 +45,6 @@ MaxItems = Annotated[
     int,
     typer.Option(help="Protect a person with up to this many items; 1 protects single items.", rich_help_panel=PRIVACY),
 ]
-Decimals = Annotated[
-    int | None,
-    typer.Option(
-        help="Decimal places to print; dp-frugal-1u also moves in steps of that size.", rich_help_panel=ESTIMATOR
-    ),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of columns of text.")]
 
 
@@ -68,7 +62,8 @@ class EstimatorOptions:
     calibration: Annotated[
         Calibration | None,
         typer.Option(
-            help="Gaussian noise for (ε, δ)-DP: the least that suffices (analytic, the default) or the paper's.",
+            help="Gaussian noise for (ε, δ)-DP. analytic (the default): the least that suffices; classic: the textbook "
+            "formula used in the paper.",
             rich_help_panel=PRIVACY,
         ),
     ] = None
@@ -79,7 +74,13 @@ class EstimatorOptions:
             help="The estimator; default: private-quantile, or dp-frugal-1u with --by.", rich_help_panel=ESTIMATOR
         ),
     ] = None
-    decimals: Decimals = None
+    decimals: Annotated[
+        int | None,
+        typer.Option(
+            help="Decimal places to print; for dp-frugal-1u also the grid, on which one step is 10^−decimals.",
+            rich_help_panel=ESTIMATOR,
+        ),
+    ] = None
     start: Annotated[
         float,
         typer.Option(
@@ -90,7 +91,8 @@ class EstimatorOptions:
     nan_policy: Annotated[
         NanPolicy,
         typer.Option(
-            help="NaN and null items: refuse the data, or count them without using their value.",
+            help="NaN and null items, on standard input also lines that are not numbers: refuse the data, or count "
+            "them without using their value.",
             rich_help_panel=ESTIMATOR,
         ),
     ] = "raise"
@@ -147,7 +149,7 @@ class KeyOptions:
         from dpfrugal.privacy.guarantees import ApproxDP, PureDP
 
         if options.algorithm == "private-quantile":
-            raise ParameterError("--by takes dp-frugal-1u for each key; leave out --algorithm private-quantile.")
+            raise ParameterError("--by supports only dp-frugal-1u; leave out --algorithm private-quantile.")
         if (self.keys is None) != self.discover_keys:
             raise ParameterError(
                 "--by needs either --keys FILE or --discover-keys with --delta: which keys there are is data too."

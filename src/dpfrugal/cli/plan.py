@@ -16,7 +16,7 @@ def plan(
     beta: Annotated[float, typer.Option(help="α is the size that noise exceeds with at most this probability.")] = 0.05,
     quantiles: Annotated[int, typer.Option(help="How many quantiles share the guarantee.", min=1)] = 1,
     max_items_per_person: o.MaxItems = 1,
-    decimals: o.Decimals = None,
+    decimals: Annotated[int, typer.Option(help="The grid: one step is 10^−decimals.")] = 0,
     as_json: o.Json = False,
 ) -> None:
     """Show how much noise DP-Frugal-1U adds under each kind of guarantee. Reads no data.
@@ -34,7 +34,7 @@ def plan(
     from dpfrugal.privacy.zcdp_conversions import rho_for
 
     items_per_person = parameters.max_items_per_person(max_items_per_person)
-    grid, sensitivity = Grid(decimals or 0), sensitivity_of(quantiles, items_per_person)
+    grid, sensitivity = Grid(decimals), sensitivity_of(quantiles, items_per_person)
     approx = ApproxDP(epsilon=epsilon, delta=delta)
     zcdp = ZCDP(rho=rho_for(approx.epsilon, approx.delta) if rho is None else rho)
     rows: list[dict[str, str | float | None]] = []

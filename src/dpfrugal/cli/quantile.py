@@ -27,7 +27,7 @@ def quantile(
     options: o.EstimatorOptions,
     column: Annotated[str | None, typer.Option(help="The column of numbers; needed if there are several.")] = None,
     file_format: Annotated[
-        Format | None, typer.Option("--format", help="The file's format; default: told by its content or name.")
+        Format | None, typer.Option("--format", help="The file's format; default: detected from its content or name.")
     ] = None,
     as_json: o.Json = False,
     by: Annotated[

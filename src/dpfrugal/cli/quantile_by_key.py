@@ -114,7 +114,8 @@ def _form(output: Path | None, to: o.Output | None, *, as_json: bool) -> o.Outpu
     if not os.access(output if output.exists() else output.parent, os.W_OK):
         raise ParameterError(f"--output {output}: it may not be written.")
     if to is None and output.suffix.lower() not in SUFFIXES:
-        raise ParameterError(f"--output {output}: choose --to csv, jsonl, parquet or table; its name does not say.")
+        unknown = f"the extension {output.suffix} is unknown" if output.suffix else "it has no extension"
+        raise ParameterError(f"--output {output}: {unknown}; choose --to csv, jsonl, parquet or table.")
     return to or SUFFIXES[output.suffix.lower()]
 
 
@@ -188,15 +189,13 @@ def explain(estimator: "KeyedDPFrugal1U", release: Any, start: float, decimals: 
     keys = len(estimator.keys)
     notes.print(
         f"{claim['total']} per {claim['unit']} (replace-one), {counted(estimator.items, 'item')}, "
-        f"{counted(keys, 'key')}; α: by this release's noise, 95%"
+        f"{counted(keys, 'key')}; α: 95% bound on the noise of this release"
     )
     if estimator.discover_keys is not None:
-        notes.print(
-            f"Of that, {estimator.guarantee} covers the values, {estimator.discover_keys} which keys are shown."
-        )
+        notes.print(f"Of that, {estimator.guarantee} for the values; {estimator.discover_keys} for discovering keys.")
     if estimator.set_aside:
-        aside = f"{counted(estimator.set_aside, 'row')} {'was' if estimator.set_aside == 1 else 'were'}"
-        notes.print(f"For your eyes only: {aside} more than their person may have.")
+        aside = f"{counted(estimator.set_aside, 'row')} exceeded the limit per person"
+        notes.print(f"Not for publication: {aside} and {'was' if estimator.set_aside == 1 else 'were'} dropped.")
     if keys:
         step = 10.0**-decimals
         steps = pc.quantile(pc.abs(pc.subtract(release["value"], start)), 0.5)[0].as_py() / step

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
     from dpfrugal.budget.spending import Account
 
-# Near its quantile a walk drifts by less than min(q, 1-q) steps per item. One that has moved more than this share of
-# that drift times the items may not have converged.
+# Close to its quantile a walk moves on average by less than min(q, 1-q) steps per item. One that has moved farther than
+# this share of that speed times the items may not have converged.
 CONVERGED_SHARE = 0.2
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -30,7 +30,10 @@ def explain(release: Release, start: float) -> None:
     claim = f"{release.guarantee} per {release.unit} (replace-one), {counted(release.items, 'item')}"
     if isinstance(release, SegmentRelease):
         for q, (low, high) in zip(release.quantiles, release.intervals(), strict=True):
-            notes.print(f"q={q:g}: the true quantile lies in \\[{low:.9g}, {high:.9g}] ({1 - SHOWN_BETA:.0%})")
+            notes.print(
+                f"q={q:g}: {1 - SHOWN_BETA:.0%} confidence interval for the quantile of the distribution: "
+                f"\\[{low:.9g}, {high:.9g}]"
+            )
         notes.print(claim)
     elif isinstance(release, WalkRelease):
         alpha = release.alpha(SHOWN_BETA, exact=True)
@@ -42,14 +45,15 @@ def explain(release: Release, start: float) -> None:
 def doubts(release: Release, start: float) -> list[str]:
     """Why the numbers may mislead, judged by what was released, the start and the number of items."""
     if isinstance(release, SegmentRelease):
-        said = [] if release.stable else ["segments of the stream disagree: it is sorted or drifts. Shuffle the rows."]
+        if not release.stable:
+            return ["segments of the stream disagree: it is sorted or drifts. Shuffle the rows."]
         pairs = zip(release.quantiles, release.intervals(), strict=True)
         if unknown := [f"{q:g}" for q, ends in pairs if all(map(math.isinf, ends))]:
-            said.append(
+            return [
                 f"there are too few items for this guarantee: the value of q={', '.join(unknown)} is a guess. Use more "
                 "items or a weaker guarantee."
-            )
-        return said
+            ]
+        return []
     if not isinstance(release, WalkRelease):
         return []
     if release.alpha(SHOWN_BETA) * release.grid.scale > release.items / 10:
@@ -59,8 +63,8 @@ def doubts(release: Release, start: float) -> list[str]:
         if steps > release.items * min(q, 1 - q) * CONVERGED_SHARE:
             return [
                 f"q={q:g}: the walk moved {steps:,.0f} steps of {release.grid.step:g} in {release.items:,} items, and "
-                f"near its quantile it drifts by less than {min(q, 1 - q):.2g} steps per item: it may not have "
-                "converged. Use a nearer --start or fewer --decimals."
+                f"close to the quantile it moves on average by less than {min(q, 1 - q):.2g} steps per item: it may "
+                "not have converged. Use a nearer --start or fewer --decimals."
             ]
     return []
 

@@ -36,7 +36,8 @@ class Period:
         if match and match[2] and (seconds := float(match[2]) * SECONDS[match[3]]):
             return cls(seconds=seconds)
         raise ParameterError(
-            f"--every must be a number of items, such as 100000, or a time, such as 10s, 5m or 1h; {text!r} is neither."
+            "--every must be a number of items, such as 100000, or a time, such as 500ms, 10s, 5m, 1h or 1d; "
+            f"{text!r} is neither."
         )
 
 

@@ -90,7 +90,7 @@ def watch(
 
         if half_life is not None:
             raise ParameterError(
-                "--half-life is for one quantile of all items; with --by, dp-frugal-1u forgets by itself."
+                "--half-life is for one quantile of all items; with --by, dp-frugal-1u follows drift without it."
             )
         guarantee, discovery = key_options.guarantees(options)
         watch_by(

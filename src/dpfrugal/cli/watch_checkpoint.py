@@ -41,7 +41,7 @@ class WatchCheckpoint:
         """--checkpoint with --ledger, or with --accept-replay-risk."""
         if file is not None and ledger is None and not accept_replay_risk:
             raise ParameterError(
-                "--checkpoint needs --ledger and --dataset, which prove that no copy of it releases the same items; "
+                "--checkpoint needs --ledger and --dataset, which prevent a copy from releasing the same items again; "
                 "without them use --accept-replay-risk."
             )
         return cls(file, ledger)

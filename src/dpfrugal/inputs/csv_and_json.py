@@ -74,7 +74,7 @@ def csv_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) -> 
                         f"{path}: line {rows.line_num} has {len(row)} fields, the first line has {len(header)}."
                     )
                 if row and not is_item(row[at]):
-                    return _no_number(path, rows.line_num, name)
+                    return _no_number(path, rows.line_num, name, "a missing value must be an empty field")
         return damaged(path, "CSV")
 
     return _text_column(path, name, open_reader, bad_line, "CSV", others, beside_item=_present)
@@ -123,7 +123,7 @@ def ndjson_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) 
                     return _not_object(path, i)
                 item = record.get(name) if isinstance(record, dict) else ""
                 if not (item is None or (isinstance(item, float) and abs(item) != float("inf"))):
-                    return _no_number(path, i, name)
+                    return _no_number(path, i, name, "a missing value must be null")
                 for other in others:
                     if record.get(other) is not None and type(record[other]) is not _as_float(type(fields[other])):
                         return TableError(f"{path}: line {i} has another type of {other!r} than the first line.")
@@ -194,8 +194,8 @@ def _not_text(path: Path, kind: str) -> TableError:
     )
 
 
-def _no_number(path: Path, line: int, name: str) -> TableError:
-    return TableError(f"{path}: line {line} has no number in column {name!r}; leave missing numbers empty.")
+def _no_number(path: Path, line: int, name: str, missing: str) -> TableError:
+    return TableError(f"{path}: line {line}, column {name!r}: not a number ({missing}).")
 
 
 def _not_object(path: Path, line: int) -> TableError:

@@ -81,15 +81,15 @@ def read(path: str | os.PathLike[str], kind: str) -> Contents:
             data = file.read(LARGEST + 1)
     except OSError as error:
         raise CheckpointError(f"The checkpoint {source} could not be read: {error.strerror}.") from None
+    title = re.match(rb"dpfrugal checkpoint (\d{1,9}): [^\n]{0,80}\n", data)
+    if title is None:
+        raise CheckpointError(f"{source} is not a checkpoint.")
     if status.st_mode & 0o077:
         warnings.warn(
             f"The checkpoint {source} is raw private state, and others than its owner may read it: chmod 600.",
             CheckpointWarning,
             stacklevel=3,
         )
-    title = re.match(rb"dpfrugal checkpoint (\d{1,9}): [^\n]{0,80}\n", data)
-    if title is None:
-        raise CheckpointError(f"{source} is not a checkpoint.")
     if int(title[1]) != VERSION:
         raise CheckpointError(
             f"{source} is a checkpoint of version {int(title[1])}; this dpfrugal reads version {VERSION}. "

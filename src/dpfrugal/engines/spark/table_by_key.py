@@ -205,5 +205,5 @@ class Walk:
         if found.no_person:
             raise ItemError("person has null ids; clean the data.")
         if found.set_aside:
-            log.info("%d rows were more than their person may have, and were set aside.", found.set_aside)
+            log.info("Not for publication: %d rows exceeded the limit per person and were dropped.", found.set_aside)
         return found

@@ -190,7 +190,7 @@ class KeyedDPFrugal1U(PrivateEstimator):
 
     @property
     def set_aside(self) -> int:
-        """How many rows were more than their person may have. For the operator's eyes: no guarantee covers it."""
+        """How many rows exceeded the limits per person. Not for publication: no guarantee covers this number."""
         return 0 if self._person_limits is None else self._person_limits.set_aside
 
     def update_many(self, keys: Any, values: Any, person: Any = None) -> None:
