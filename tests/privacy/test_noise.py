@@ -146,3 +146,45 @@ def test_add_noise__takes_no_seed() -> None:
     first = run()
     np.random.seed(0)
     assert first != run()
+
+
+@pytest.mark.parametrize("guarantee", [dpf.PureDP(epsilon=1.0), dpf.ZCDP(rho=0.5)], ids=repr)
+def test_in_lots__has_the_same_distribution_and_a_scale_ten_percent_off_fails(guarantee: Guarantee) -> None:
+    """False alarms: 1e-9 for the first leg. The second leg misses a wrong scale less than once in 10^9 runs too."""
+    with noise.in_lots():
+        sample = np.array([noise.add_noise([7, 7, 7], guarantee, Sensitivity.of(2)) for _ in range(DRAWS // 3)]) - 7
+    scale = guarantee.noise_scale(2)
+    assert chi_square_p_value(sample.ravel(), law(guarantee, scale)) > FALSE_ALARM  # type: ignore[arg-type]
+    for wrong in (scale * 0.9, scale * 1.1):
+        assert chi_square_p_value(sample.ravel(), law(guarantee, wrong)) < FALSE_ALARM  # type: ignore[arg-type]
+
+
+def test_in_lots__uses_each_number_once_and_drops_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers that are all different show where each went; a nested lot, another thread and later work get none."""
+    drawn, asked = iter(range(1, 10**6)), []
+
+    def numbers(*_: object) -> object:
+        return lambda values: asked.append(len(values)) or [value + next(drawn) for value in values]  # type: ignore[func-returns-value]
+
+    monkeypatch.setattr(noise, "measurement", numbers)
+    one, two = (dpf.PureDP(epsilon=1.0), Sensitivity.of(2)), (dpf.PureDP(epsilon=1.0), Sensitivity.of(3))
+    seen: list[int] = []
+    with noise.in_lots():
+        for size in (1, 3, 60, 5):
+            seen += noise.add_noise([0] * size, *one)
+        seen += noise.add_noise([0], *two)
+        with ThreadPoolExecutor(1) as pool:
+            seen += pool.submit(noise.add_noise, [0, 0], *one).result()
+        seen += noise.add_noise([0] * 65, *one)
+        with noise.in_lots():
+            seen += noise.add_noise([0], *one)
+        seen += noise.add_noise([0], *one)
+    seen += noise.add_noise([0], *one)
+    assert len(set(seen)) == len(seen) == 140
+    assert asked == [64, 64, 64, 2, 65, 64, 1, 1]
+
+
+def test_in_lots__leaves_noise_that_could_reach_the_end_of_the_integers_to_the_measurement() -> None:
+    with noise.in_lots():
+        outputs = [noise.add_noise([123_456], dpf.PureDP(epsilon=1e-19), Sensitivity.of(1))[0] for _ in range(100)]
+    assert all(-(2**63) <= output <= 2**63 - 1 for output in outputs)

@@ -3,11 +3,14 @@
 ``add_noise`` adds discrete Laplace or discrete Gaussian noise to integers with OpenDP's samplers, which draw from the
 operating system's entropy and cannot be seeded (privacy rule 3). Before a sampler is used for the first time, OpenDP's
 own privacy map for it must report no more than the guarantee promises (privacy rule 4). Noise is drawn when it is
-needed, in one call for all values of a release (a call costs as much as twenty draws); none is kept in store that a
-thread or a forked process could use a second time. OpenDP is imported at the first release, not before.
+needed, in one call for all values of a release. A call costs as much as twenty draws, so work that needs a few values
+many times draws them ``in_lots``; what is left of a lot is dropped when that work ends, and no other thread sees it.
+OpenDP is imported at the first release, not before.
 """
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, Final, cast
@@ -21,12 +24,34 @@ from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 # How many values of an array get their noise between two reports of progress: a tenth of a second.
 PART: Final = 1 << 13
 
+LOT: Final = 64
+# OpenDP's integers end at ±2^63. Larger noise could reach that end, and must do so with the value already added.
+LARGEST_IN_LOTS: Final = 2.0**40
+
 Progress = Callable[[int, int], None]
+_here = threading.local()
+
+
+@contextmanager
+def in_lots() -> Iterator[None]:
+    """Within it, this thread draws the noise of a few values in lots of 64: noise on zeros, each number used once."""
+    _here.lots = {}
+    try:
+        yield
+    finally:
+        _here.lots = None
 
 
 def add_noise(values: Sequence[int], guarantee: Guarantee, sensitivity: Sensitivity) -> list[int]:
     """``values`` plus fresh noise: a release of all of them together is covered by ``guarantee``."""
-    return measurement(guarantee, sensitivity)(list(values))
+    lots: dict[tuple[Guarantee, Sensitivity], list[int]] | None = getattr(_here, "lots", None)
+    if lots is None or len(values) > LOT or guarantee.noise_scale(sensitivity) > LARGEST_IN_LOTS:
+        return measurement(guarantee, sensitivity)(list(values))
+    lot = lots.setdefault((guarantee, sensitivity), [])
+    if len(lot) < len(values):
+        lot.extend(measurement(guarantee, sensitivity)([0] * LOT))
+    # A number leaves the lot before it is used, so that no interrupt can make it serve twice.
+    return [value + lot.pop() for value in values]
 
 
 def add_noise_to_many(

@@ -30,6 +30,7 @@ from dpfrugal.estimators.walk.frugal import admitted
 from dpfrugal.inputs.numbers import Chunk, chunks
 from dpfrugal.parameters import NanPolicy, positive
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
+from dpfrugal.privacy.noise import in_lots
 from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents
 
@@ -281,6 +282,10 @@ class PrivateQuantile(PrivateEstimator):
 
         Noise drawn for segments of a batch that is refused later is thrown away with them, unseen.
         """
+        with in_lots():
+            self._count_segments(batch)
+
+    def _count_segments(self, batch: Iterator[Chunk]) -> None:
         planner, counts, filled = self._planner, self._counts.copy(), self._filled
         noted = False  # once: how many segments a refused batch would have closed depends on its items
         for chunk in batch:
