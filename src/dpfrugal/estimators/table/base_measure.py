@@ -8,7 +8,7 @@ spread over their indices: evenly, or evenly over the binades of the distance fr
 Cumulative masses are exact pairs high·2^bits + low, so the mass of any range of codes is known as an integer and, with
 no cancellation, in float64 to within a few roundings. Worked number: of the base of doubles, half is spread over
 doubles, the binade from 4 to 8 having 0.25%, and half over the multiples of 1, 0.1, …, 0.0001: 7 has 0.049% of the
-whole and 7.25, which is a multiple of 0.01, 0.00019%.
+whole and 7.25, which is a multiple of 0.01, 0.00020%.
 """
 
 import math
