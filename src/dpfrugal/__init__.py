@@ -8,6 +8,7 @@
 1000
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dpfrugal.budget.ledger import Ledger
@@ -25,8 +26,6 @@ from dpfrugal.errors import (
     ReplayError,
     TableError,
 )
-from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
-from dpfrugal.estimators.keyed.quantiles_by import quantiles_by
 from dpfrugal.estimators.releases import Release, SegmentRelease, WalkRelease
 from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
 from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
@@ -35,6 +34,8 @@ from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensi
 from dpfrugal.version import __version__
 
 if TYPE_CHECKING:
+    from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
+    from dpfrugal.estimators.keyed.quantiles_by import quantiles_by
     from dpfrugal.estimators.table.private_quantiles import private_quantiles
     from dpfrugal.estimators.table.release import TableRelease
 
@@ -70,11 +71,20 @@ __all__ = [
     "quantiles_by",
 ]
 
+# Imported when they are first asked for, so that importing this package stays quick.
+_LATER = {
+    "KeyedDPFrugal1U": "dpfrugal.estimators.keyed.keyed_dp_frugal",
+    "quantiles_by": "dpfrugal.estimators.keyed.quantiles_by",
+    "private_quantiles": "dpfrugal.estimators.table.private_quantiles",
+    "TableRelease": "dpfrugal.estimators.table.release",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """What tables need is imported when it is first asked for, so that importing this package stays quick."""
-    if name in ("TableRelease", "private_quantiles"):
-        from dpfrugal.estimators.table import private_quantiles
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)
 
-        return getattr(private_quantiles, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
