@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from dpfrugal.estimators.table import mechanism
-from dpfrugal.estimators.table.base_measure import Base, base_of_doubles, codes_of
+from dpfrugal.estimators.table.base_measure import Base, base_of_doubles
+from dpfrugal.estimators.table.codes import codes_of
 from dpfrugal.estimators.table.levels import Neighbours, Plan, evenly, planned, ranges, steps_of
 from dpfrugal.estimators.table.mechanism import Choice, Cut, Scores
 from dpfrugal.privacy.choice import Ranges, slope

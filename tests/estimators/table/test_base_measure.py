@@ -10,22 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpfrugal.estimators.table.base_measure import (
-    INFINITY,
-    MOST_INDEX,
     Base,
-    Binades,
     Component,
-    Decimals,
-    Even,
-    Multiples,
-    PowersOfTwo,
     Regions,
     base_of_decimals,
     base_of_doubles,
     base_of_integers,
-    codes_of,
-    doubles_of,
 )
+from dpfrugal.estimators.table.codes import INFINITY, codes_of, doubles_of
+from dpfrugal.estimators.table.spacings import MOST_INDEX, Decimals, Multiples, PowersOfTwo
+from dpfrugal.estimators.table.spreads import Binades, Even
 
 EDGES = [
     0.0,

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpfrugal.estimators.table.base_measure import base_of_doubles, base_of_integers, codes_of
+from dpfrugal.estimators.table.base_measure import base_of_doubles, base_of_integers
+from dpfrugal.estimators.table.codes import codes_of
 from dpfrugal.estimators.table.levels import (
     MOST_PIVOTS,
     Neighbours,

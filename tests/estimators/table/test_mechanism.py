@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal.estimators.table import mechanism
-from dpfrugal.estimators.table.base_measure import base_of_doubles, codes_of, doubles_of
+from dpfrugal.estimators.table.base_measure import base_of_doubles
+from dpfrugal.estimators.table.codes import codes_of, doubles_of
 from dpfrugal.estimators.table.mechanism import Choice, Cut, Scores, choose_cut, rank
 from dpfrugal.privacy import choice
 from tests.support.naive_table import SMALL_WORLD, drawn, naive, statistics

@@ -1,272 +1,29 @@
 """The base measure: how much mass each possible answer has before any row is looked at, in exact integers.
 
-An answer is written as a *code*, an int64 that has the order of the answers: of a double its place among all doubles
-(−0.0 is 0.0), of an integer the integer itself. A base is a sum of components with integer weights. A component is an
-ordered set of points (all codes, the multiples of 10^-j rounded to doubles, the multiples of a power of two) and a
-spread over their indices: evenly, or evenly over the binades of the distance from a centre, and evenly within each.
+A base is a sum of components with integer weights. A component is an ordered set of points (``spacings``; without one
+all codes) and a spread over their indices (``spreads``). The mass of any range of codes is known as an integer and in
+float64.
 
-Cumulative masses are exact pairs high·2^bits + low, so the mass of any range of codes is known as an integer and, with
-no cancellation, in float64 to within a few roundings. Worked number: of the base of doubles, half is spread over
-doubles, the binade from 4 to 8 having 0.25%, and half over the multiples of 1, 0.1, …, 0.0001: 7 has 0.049% of the
-whole and 7.25, which is a multiple of 0.01, 0.00020%.
+Worked number: of the base of doubles, half is spread over doubles, the binade from 4 to 8 having 0.25%, and half over
+the multiples of 1, 0.1, …, 0.0001: 7 has 0.049% of the whole and 7.25, which is a multiple of 0.01, 0.00020%.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal.estimators.table.codes import INFINITY, Codes, doubles_of
+from dpfrugal.estimators.table.spacings import MOST_INDEX, Decimals, Multiples, PowersOfTwo, Sizes, Spacing
+from dpfrugal.estimators.table.spreads import Binades, Even, Places, Spread
 from dpfrugal.privacy import choice
 
-Codes = NDArray[np.int64]
-UNIT_BITS: Final = 63  # a binade has mass 2^63, so an integer of 64 bits has at least 1
-INFINITY: Final = 0x7FF0000000000000  # the code of inf
-MOST_INDEX: Final = 2**53 - 1
-EVEN_BITS: Final = 32
 # How finely a range between two known answers is divided, in bits.
 FINE_BITS: Final = 40
-
-
-def codes_of(values: NDArray[np.float64]) -> Codes:
-    """The places of doubles among all doubles."""
-    bits = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
-    return np.where(bits >= 0, bits, -(bits & np.int64(2**63 - 1)))
-
-
-def doubles_of(codes: Codes) -> NDArray[np.float64]:
-    """The doubles at these places; what lies beyond ±inf is ±inf."""
-    codes = np.clip(np.asarray(codes, dtype=np.int64), -INFINITY, INFINITY)
-    return np.where(codes >= 0, codes, -codes | np.int64(-(2**63))).view(np.float64)
-
-
-@dataclass(frozen=True)
-class Places:
-    """Cumulative masses, high·2^bits + low with 0 ≤ low < 2^bits."""
-
-    high: NDArray[np.int64]
-    low: NDArray[np.uint64]
-    bits: int
-
-    def exact(self, index: int) -> int:
-        """One of them, as an integer."""
-        return (int(self.high[index]) << self.bits) + int(self.low[index])
-
-    def masses(self) -> NDArray[np.float64]:
-        """What lies between each and the next, a sum of terms that are not negative."""
-        units = np.diff(self.high)
-        first, second, unit = self.low[:-1], self.low[1:], 2.0**self.bits
-        across = (units - 1) * unit + (np.uint64(2**self.bits) - first).astype(np.float64) + second.astype(np.float64)
-        # Within one unit low does not decrease; elsewhere the difference may wrap, and is not taken.
-        return np.where(units == 0, (second - first).astype(np.float64), across)
-
-
-class Spread(Protocol):
-    """A measure on indices: the cumulative mass up to an index or below it, and the index at a mass."""
-
-    def upto(self, indices: Codes) -> Places:
-        """The cumulative masses up to indices."""
-
-    def below(self, indices: Codes) -> Places:
-        """The cumulative masses below indices."""
-
-    def index(self, position: int) -> int:
-        """The index whose mass covers a position."""
-
-
-class Even:
-    """Mass 1 for every index."""
-
-    def upto(self, indices: Codes) -> Places:
-        """The index plus one, which may be 2^63."""
-        low = (indices & np.int64(2**EVEN_BITS - 1)) + 1
-        return Places(
-            (indices >> EVEN_BITS) + (low >> EVEN_BITS), (low & (2**EVEN_BITS - 1)).view(np.uint64), EVEN_BITS
-        )
-
-    def below(self, indices: Codes) -> Places:
-        """The index."""
-        return Places(indices >> EVEN_BITS, (indices & np.int64(2**EVEN_BITS - 1)).view(np.uint64), EVEN_BITS)
-
-    def index(self, position: int) -> int:
-        """The index that has the mass from ``position`` to ``position + 1``."""
-        return position
-
-
-@dataclass(frozen=True)
-class Binades:
-    """2^63 for the centre and for each binade of the distance from it, on either side; evenly within a binade.
-
-    Cumulative masses count from just below the centre.
-    """
-
-    centre: int = 0
-
-    def upto(self, indices: Codes) -> Places:
-        """Of the centre and the first d indices above it, or minus the first d − 1 below it."""
-        above = indices >= self.centre
-        return self._places(above, self._distances(indices) - np.where(above, 0, 1).astype(np.uint64), above)
-
-    def below(self, indices: Codes) -> Places:
-        """The same without the index itself."""
-        above = indices > self.centre
-        return self._places(above, self._distances(indices) - above.astype(np.uint64), above)
-
-    def _distances(self, indices: Codes) -> NDArray[np.uint64]:
-        """Differences modulo 2^64 are right: no distance reaches that."""
-        plain, centre = indices.view(np.uint64), np.uint64(self.centre % 2**64)
-        return np.where(indices >= self.centre, plain - centre, centre - plain)
-
-    def _places(self, above: NDArray[np.bool_], number: NDArray[np.uint64], with_centre: NDArray[np.bool_]) -> Places:
-        """The mass of the first ``number`` indices on one side, counted up or down."""
-        high, low = _first(number)
-        down = ~above
-        borrowed = down & (low > 0)
-        return Places(
-            np.where(down, -high - borrowed, high + with_centre),
-            np.where(borrowed, np.uint64(2**UNIT_BITS) - low, low),
-            UNIT_BITS,
-        )
-
-    def index(self, position: int) -> int:
-        """The index whose mass covers ``position``."""
-        unit = 1 << UNIT_BITS
-        if 0 <= position < unit:
-            return self.centre
-        rest = position - unit if position > 0 else -1 - position
-        binade, within = divmod(rest, unit)
-        distance = (1 << binade) + (within >> (UNIT_BITS - binade))
-        return self.centre + (distance if position > 0 else -distance)
-
-
-def _first(number: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """The mass of 1, …, number, each 2^(63 − e) in binade e, as a pair."""
-    known = np.maximum(number, np.uint64(1))
-    binade = np.minimum(np.frexp(known.astype(np.float64))[1] - 1, 63).astype(np.uint64)
-    binade -= (np.uint64(1) << binade) > known  # the conversion to float64 may have rounded up to a power of two
-    low = (known - (np.uint64(1) << binade) + np.uint64(1)) << (np.uint64(UNIT_BITS) - binade)
-    full = low >> np.uint64(UNIT_BITS)
-    high = (binade + full).astype(np.int64)
-    low &= np.uint64(2**UNIT_BITS - 1)
-    return np.where(number == 0, 0, high), np.where(number == 0, np.uint64(0), low)
-
-
-class Spacing(Protocol):
-    """Points and their indices: the last index whose point is at most a code, or below it; and a point's code."""
-
-    def upto(self, codes: Codes) -> Codes:
-        """The last indices whose points are at most these codes."""
-
-    def before(self, codes: Codes) -> Codes:
-        """The last indices whose points are below these codes."""
-
-    def code(self, index: int) -> int:
-        """The code of a point."""
-
-
-@dataclass(frozen=True)
-class Multiples:
-    """The multiples of an integer, at least 2, among integers."""
-
-    step: int
-
-    def upto(self, codes: Codes) -> Codes:
-        """Rounded down."""
-        return codes // self.step
-
-    def before(self, codes: Codes) -> Codes:
-        """The same, and one less for a multiple."""
-        indices: Codes = codes // self.step
-        indices -= indices * self.step == codes
-        return indices
-
-    def code(self, index: int) -> int:
-        """The multiple."""
-        return index * self.step
-
-
-class _AmongDoubles:
-    """What the two spacings among doubles share: codes of doubles have room below and above them."""
-
-    def upto(self, codes: Codes) -> Codes:
-        raise NotImplementedError
-
-    def before(self, codes: Codes) -> Codes:
-        """The last index whose point is below the double."""
-        return self.upto(codes - 1)
-
-
-@dataclass(frozen=True)
-class Decimals(_AmongDoubles):
-    """k / 10^places rounded to a double, for |k| < 2^53; the index −2^53 stands for none.
-
-    Both numbers are doubles, so one division rounds correctly. Where doubles are coarser several k share one.
-    """
-
-    places: int
-
-    def upto(self, codes: Codes) -> Codes:
-        """Guessed by a multiplication, then corrected by what the division gives."""
-        values, scale = doubles_of(codes), 10.0**self.places
-        with np.errstate(over="ignore"):
-            guess = np.floor(np.clip(values * scale, -(2.0**53), float(MOST_INDEX)))
-        while True:
-            up = (guess < MOST_INDEX) & ((guess + 1) / scale <= values)
-            down = (guess >= -MOST_INDEX) & (guess / scale > values)
-            if not (up.any() or down.any()):
-                return guess.astype(np.int64)
-            guess += up.astype(np.float64) - down
-
-    def code(self, index: int) -> int:
-        """The code of the double nearest to the decimal number."""
-        return int(codes_of(np.array([index / 10.0**self.places]))[0])
-
-
-@dataclass(frozen=True)
-class Sizes(_AmongDoubles):
-    """The doubles of a size from 2^-reach to 2^reach, exclusively: from 0 on those above 0, below −1 the others."""
-
-    reach: int
-
-    def upto(self, codes: Codes) -> Codes:
-        """Counted from the smallest of either sign."""
-        first, number = self._first, 2 * self.reach << 52
-        above = np.clip(codes, first - 1, first + number - 1) - first
-        below = np.clip(codes, -first - number, -first) + first - 1
-        return np.where(codes > -first, above, below)
-
-    def code(self, index: int) -> int:
-        """The double's code."""
-        return index + self._first if index >= 0 else index + 1 - self._first
-
-    @property
-    def _first(self) -> int:
-        """The code of the smallest positive one."""
-        return (1023 - self.reach) << 52
-
-
-@dataclass(frozen=True)
-class PowersOfTwo(_AmongDoubles):
-    """k·2^exponent for |k| ≤ 2^53, each of which is a double; the index −2^53 − 1 stands for none."""
-
-    exponent: int
-
-    def upto(self, codes: Codes) -> Codes:
-        """Scaling by a power of two is exact, but for what underflows to zero from below."""
-        values = doubles_of(codes)
-        with np.errstate(over="ignore", under="ignore"):
-            scaled = np.ldexp(values, -self.exponent)
-        indices = np.floor(np.clip(scaled, -(2.0**60), 2.0**53)).astype(np.int64)
-        indices -= (values < 0) & (scaled == 0)
-        bounded: Codes = np.maximum(indices, -(2**53) - 1)
-        return bounded
-
-    def code(self, index: int) -> int:
-        """The code of the multiple."""
-        return int(codes_of(np.array([math.ldexp(index, self.exponent)]))[0])
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.errors import ItemError, ItemTypeError, ParameterError, ParameterTypeError, TableError
-from dpfrugal.estimators.table.base_measure import (
-    Base,
-    Codes,
-    Regions,
-    base_of_decimals,
-    base_of_doubles,
-    base_of_integers,
-    codes_of,
-    doubles_of,
-)
+from dpfrugal.estimators.table.base_measure import Base, Regions, base_of_decimals, base_of_doubles, base_of_integers
+from dpfrugal.estimators.table.codes import Codes, codes_of, doubles_of
 from dpfrugal.parameters import NanPolicy, integer
 
 MOST_DECIMALS: Final = 15

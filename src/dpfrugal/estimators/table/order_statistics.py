@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpfrugal.estimators.table.base_measure import Codes
+from dpfrugal.estimators.table.codes import Codes
 
 
 @dataclass(frozen=True)
