@@ -8,10 +8,11 @@ from fractions import Fraction
 import numpy as np
 
 from dpfrugal.estimators.table import mechanism
+from dpfrugal.estimators.table.answers import choice_of, target_of
 from dpfrugal.estimators.table.base_measure import Base, Component, Regions
-from dpfrugal.estimators.table.levels import Plan, choice_of, target_of
 from dpfrugal.estimators.table.mechanism import Choice, Cut, Scores
 from dpfrugal.estimators.table.order_statistics import OrderStatistics
+from dpfrugal.estimators.table.plan import Plan
 from dpfrugal.estimators.table.spreads import Binades, Even
 
 DIGITS = 60

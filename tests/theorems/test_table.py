@@ -14,8 +14,9 @@ import pytest
 from dpfrugal.estimators.table import mechanism
 from dpfrugal.estimators.table.base_measure import Base, base_of_doubles
 from dpfrugal.estimators.table.codes import codes_of
-from dpfrugal.estimators.table.levels import Neighbours, Plan, evenly, planned, ranges, steps_of
+from dpfrugal.estimators.table.levels import Neighbours, evenly, ranges, steps_of
 from dpfrugal.estimators.table.mechanism import Choice, Cut, Scores
+from dpfrugal.estimators.table.plan import Asked, Plan, planned
 from dpfrugal.privacy.choice import Ranges, slope
 from dpfrugal.privacy.guarantees import ZCDP, PureDP
 from tests.support.naive_table import DIGITS, SMALL_WORLD, renyi, statistics, transcripts
@@ -152,7 +153,7 @@ def plan_of(name: str, guarantee: PureDP | ZCDP, relation: Neighbours) -> Plan:
     steps = steps_of(quantiles, evenly(len(quantiles), pivots))
     parts = ranges(steps, relation)
     total = Ranges(sum((p.l1 for p in parts), Fraction(0)), sum((p.l2_squared for p in parts), Fraction(0)))
-    return Plan(quantiles, steps, (slope(guarantee, total),) * len(parts))
+    return Plan(Asked(quantiles, guarantee, relation), steps, (slope(guarantee, total),) * len(parts))
 
 
 def joint(plan: Plan) -> Callable[[Table], dict[tuple[Cut, ...], Decimal]]:

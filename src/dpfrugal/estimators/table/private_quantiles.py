@@ -1,5 +1,6 @@
 """``private_quantiles``: quantiles of a table that is at hand, a few rows off, in any order, without bounds."""
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, get_args
@@ -10,9 +11,12 @@ from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ParameterError
-from dpfrugal.estimators.table.columns import hinted, read_column
-from dpfrugal.estimators.table.levels import Neighbours, answers, planned
+from dpfrugal.estimators.table.answers import answers, ends
+from dpfrugal.estimators.table.columns import Kind, hinted, read_column
+from dpfrugal.estimators.table.intervals import IntervalOf, IntervalRule
+from dpfrugal.estimators.table.levels import Neighbours
 from dpfrugal.estimators.table.order_statistics import OrderStatistics
+from dpfrugal.estimators.table.plan import Asked, Plan, plan_of
 from dpfrugal.estimators.table.release import TableRelease
 from dpfrugal.parameters import NanPolicy
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
@@ -25,6 +29,9 @@ def private_quantiles(
     *,
     column: str | None = None,
     neighbours: Neighbours = "replace",
+    intervals: bool = True,
+    confidence: float = 0.95,
+    interval_of: IntervalOf = "population",
     low: Any = None,
     high: Any = None,
     decimals: int | None = None,
@@ -37,8 +44,11 @@ def private_quantiles(
 
     ``data`` is a column (a list, an array of numpy or Arrow, a Series), or a table with ``column`` (a data frame of
     pandas or polars, a lazy frame, an Arrow table or dataset, a DuckDB relation), or a file, a folder or a pattern.
-    The guarantee (Theorems 16 and 17) covers all answers together, for neighbours that differ by one row replaced or,
+    The guarantee (Theorems 16 to 18) covers all answers together, for neighbours that differ by one row replaced or,
     with ``neighbours="add-remove"``, by one row more; or by the at most ``max_items_per_person`` rows of one person.
+    Each answer has an interval that holds the quantile of the population from which the rows are a sample with
+    probability ``confidence`` or, with ``interval_of="table"``, that of the table itself; it costs half of the
+    guarantee, which ``intervals=False`` leaves to the answers.
     ``low``, ``high`` and ``decimals`` are public hints, never needed: rows beyond ``low`` and ``high`` count as these.
     An answer has the column's type, which is public; a list of numbers counts as floats, as it states no type.
     With a ``ledger`` the guarantee is spent on ``dataset`` before anything is drawn.
@@ -49,21 +59,26 @@ def private_quantiles(
     >>> r = private_quantiles(rows, [0.5, 0.9], PureDP(epsilon=1.0))
     >>> abs(r.values[0] - 1e6) < 0.1, r.values[0] < r.values[1]
     (True, True)
-    >>> private_quantiles(np.full(1000, 7), 0.5, PureDP(epsilon=1.0)).value
-    7
+    >>> r = private_quantiles(np.full(1000, 7), 0.5, PureDP(epsilon=1.0))
+    >>> r.value, r.interval(0.95)
+    (7, (7, 7))
     """
     checked = parameters.quantiles(quantiles)
-    guarantee = checked_guarantee(guarantee)
     parameters.one_of("neighbours", neighbours, get_args(Neighbours))
-    rows_per_person = parameters.max_items_per_person(max_items_per_person)
     parameters.nan_policy(nan_policy)
     if ledger is not None and neighbours == "add-remove":
         raise ParameterError('ledger totals are for rows that are replaced; neighbours="add-remove" cannot be added.')
-    # As decimals: 0.9 of ten rows is nine rows, which the float 0.9 is not.
-    exact = tuple(sorted(Fraction(repr(q)) for q in checked))
-    plan = planned(exact, guarantee, neighbours, rows_per_person)
+    asked = Asked(
+        # As decimals: 0.9 of ten rows is nine rows, which the float 0.9 is not.
+        tuple(sorted(Fraction(repr(q)) for q in checked)),
+        checked_guarantee(guarantee),
+        neighbours,
+        rows_per_person=parameters.max_items_per_person(max_items_per_person),
+        intervals=interval_rule(intervals, confidence, interval_of),
+    )
+    plan = plan_of(asked)
     account = Account.opened(
-        ledger, dataset, guarantee, by=private_quantiles.__name__, max_items_per_person=rows_per_person
+        ledger, dataset, guarantee, by=private_quantiles.__name__, max_items_per_person=asked.rows_per_person
     )
     read = read_column(data, column, nan_policy)
     if not read.rows and neighbours == "replace":
@@ -72,13 +87,37 @@ def private_quantiles(
     rows = OrderStatistics(np.clip(read.codes, base.low, base.high))
     account.before_noise()
     with account.owning_up():
-        found = dict(zip(exact, answers(rows, plan, base), strict=True))
+        items = read.rows if neighbours == "replace" else None
+        codes = answers(rows, plan, base)
+        pairs = enumerate(ends(rows, plan, base))
+        bounds = [_interval(read.kind, plan, at, items, pair, codes[at]) for at, pair in pairs]
+        order = [asked.quantiles.index(Fraction(repr(q))) for q in checked]
         return TableRelease(
-            values=tuple(read.kind.answer(found[Fraction(repr(q))]) for q in checked),
+            values=tuple(read.kind.answer(codes[at]) for at in order),
+            lower=tuple(bounds[at][0] for at in order) if intervals else None,
+            upper=tuple(bounds[at][1] for at in order) if intervals else None,
             quantiles=checked,
             guarantee=guarantee,
-            items=read.rows if neighbours == "replace" else None,
-            max_items_per_person=rows_per_person,
+            items=items,
+            max_items_per_person=asked.rows_per_person,
             neighbours=neighbours,
             plan=plan,
         )
+
+
+def interval_rule(intervals: bool, confidence: float, interval_of: IntervalOf) -> IntervalRule | None:
+    """What was asked for, checked."""
+    rule = IntervalRule(
+        parameters.probability("confidence", confidence),
+        parameters.one_of("interval_of", interval_of, get_args(IntervalOf)),
+    )
+    return rule if parameters.truth("intervals", intervals) else None
+
+
+def _interval(kind: Kind, plan: Plan, at: int, items: int | None, pair: tuple[int, int], code: int) -> tuple[Any, Any]:
+    """The ends of an interval, which holds its answer too; unbounded where too few rows lie beyond an end."""
+    ends = kind.answer(min(pair[0], code)), kind.answer(max(pair[1], code))
+    known = (True, True) if items is None else plan.bounded(at, items)
+    unknown = (None, None) if isinstance(ends[0], np.generic) else (-math.inf, math.inf)
+    low, high = (end if sure else other for end, sure, other in zip(ends, known, unknown, strict=True))
+    return low, high

@@ -1,26 +1,36 @@
 """``TableRelease``: private quantiles of a table, and what is public about them."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from dpfrugal.errors import ParameterError
 from dpfrugal.estimators.releases import SHOWN_BETA, Release
-from dpfrugal.estimators.table.levels import Neighbours, Plan
+from dpfrugal.estimators.table.intervals import IntervalOf
+from dpfrugal.estimators.table.levels import Neighbours
+from dpfrugal.estimators.table.plan import Plan
 from dpfrugal.parameters import probability
+
+RELATIONS = {"replace": "replace-one", "add-remove": "add-or-remove-one"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableRelease(Release):
     """Released from a table, in the type of its column; values rise with q.
 
-    ``items``, the number of rows, is None under ``neighbours="add-remove"``, which keeps it private.
+    ``items``, the number of rows, is None under ``neighbours="add-remove"``, which keeps it private. ``lower`` and
+    ``upper`` are the ends of the intervals, None where ``intervals=False``. An end that so few rows cannot tell is
+    −inf or inf; among times, which have none, it is None.
     """
 
     values: tuple[Any, ...]
+    lower: tuple[Any, ...] | None = None
+    upper: tuple[Any, ...] | None = None
     items: Any
     neighbours: Neighbours
-    plan: Plan
+    plan: Plan = field(repr=False)
 
     @property
     def value(self) -> Any:
@@ -32,36 +42,120 @@ class TableRelease(Release):
         """Whose change the guarantee hides."""
         return "row" if self.max_items_per_person == 1 else f"person of ≤ {self.max_items_per_person} rows"
 
-    def rows_off(self, beta: float = SHOWN_BETA) -> tuple[float, ...]:
-        """For each quantile, by how many rows its rank may be off: more with probability at most ``beta``.
+    @property
+    def confidence(self) -> float | None:
+        """How likely an interval holds its quantile; None where there are no intervals."""
+        return None if self.plan.asked.intervals is None else self.plan.asked.intervals.confidence
 
-        It holds where possible answers lie about as densely on one side of the quantile as on the other. A table with
-        fewer rows beyond a quantile than some multiple of this is too small for it.
+    @property
+    def interval_of(self) -> IntervalOf | None:
+        """Whose quantile an interval holds: the population's, or the table's own."""
+        return None if self.plan.asked.intervals is None else self.plan.asked.intervals.of
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """What part of the guarantee the values cost, and what part their intervals."""
+        return {part: float(share) for part, share in self.plan.asked.shares.items()}
+
+    def intervals(self, confidence: float | None = None) -> tuple[tuple[Any, Any], ...]:
+        """For each quantile an interval that holds it with the confidence that the call asked for.
+
+        The ends are answers of their own, for one confidence; those of another one would have to be paid for.
         """
-        bounds = self.plan.rows_off(probability("beta", beta))
+        if self.lower is None or self.upper is None:
+            raise ParameterError("intervals were not asked for: call with intervals=True, which is the default.")
+        if confidence is not None and probability("confidence", confidence) != self.confidence:
+            raise ParameterError(
+                f"confidence must be {self.confidence:g}, as in the call; for {confidence:g}, pass "
+                f"confidence={confidence:g} to it."
+            )
+        return tuple(zip(self.lower, self.upper, strict=True))
+
+    def interval(self, confidence: float | None = None) -> tuple[Any, ...]:
+        """The interval (lower, upper) of the only quantile; where several were asked for, one for each, in order."""
+        intervals = self.intervals(confidence)
+        return intervals[0] if len(intervals) == 1 else intervals
+
+    def rows_off(self, beta: float = SHOWN_BETA) -> Any:
+        """By how many rows the answer's rank may be off: more with probability at most ``beta``.
+
+        A number where one quantile was asked for, else one for each, in order. It holds where possible answers lie
+        about as densely on one side of the quantile as on the other; ``reasons`` says where a table is too small.
+        """
+        bounds = self._in_order(self.plan.rows_off(probability("beta", beta)))
+        return bounds[0] if len(bounds) == 1 else bounds
+
+    @property
+    def reasons(self) -> tuple[str | None, ...]:
+        """For each quantile why its answer may come from far outside of the table; None where it does not.
+
+        Known from public quantities only, so not where the number of rows is private.
+        """
+        needed = self._in_order(self.plan.rows_needed)
+        return tuple(
+            None
+            if self.items is None or self.items >= rows
+            else f"too few rows for q={q:g}: about {rows:,} are needed at {self.guarantee}, there are {self.items:,}"
+            for q, rows in zip(self.quantiles, needed, strict=True)
+        )
+
+    def _in_order(self, ascending: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What is in the order of ascending quantiles, in the order in which they were asked for."""
         order = sorted(self.quantiles)
-        return tuple(bounds[order.index(q)] for q in self.quantiles)
+        return tuple(ascending[order.index(q)] for q in self.quantiles)
 
     def __str__(self) -> str:
+        ends = [(None, None)] * len(self.values) if self.lower is None else self.intervals()
         shown = ", ".join(
-            f"q={q:g}: {value:.6g} ± {off:.0f} rows"
-            if isinstance(value, float)
-            else f"q={q:g}: {value} ± {off:.0f} rows"
-            for q, value, off in zip(self.quantiles, self.values, self.rows_off(), strict=True)
+            _shown(q, value, low, high) for q, value, (low, high) in zip(self.quantiles, self.values, ends, strict=True)
         )
+        how_sure = "" if self.confidence is None else f" ({100 * self.confidence:g}%)"
         changed = "replaced" if self.neighbours == "replace" else "added or removed"
         rows = "" if self.items is None else f", {self.items:,} rows"
-        return f"{shown} ({1 - SHOWN_BETA:.0%}), {self.guarantee} per {self.unit} {changed}{rows}"
+        doubts = "".join(f"; {reason}" for reason in self.reasons if reason)
+        return f"{shown}{how_sure}, {self.guarantee} per {self.unit} {changed}{rows}{doubts}"
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; dates, timestamps, durations and decimals are strings, and the number of rows may be null."""
+        """For JSON; dates, timestamps, durations and decimals are strings, and what is private or unknown is null."""
         record = super().to_dict()
         values = [_plain(value) for value in self.values]
         single = {"value": values[0]} if len(values) == 1 else {}
-        off = {"rows_off": list(self.rows_off()), "beta": SHOWN_BETA}
-        neighbours = "replace-one" if self.neighbours == "replace" else "add-or-remove-one"
-        return record | single | {"values": values, "neighbours": neighbours} | off
+        off = self.rows_off()
+        more = {
+            "values": values,
+            "neighbours": RELATIONS[self.neighbours],
+            "rows_off": list(off) if isinstance(off, tuple) else [off],
+            "beta": SHOWN_BETA,
+            "shares": self.shares,
+            "reasons": list(self.reasons),
+        }
+        if self.lower is not None:
+            ends = [[_plain(low), _plain(high)] for low, high in self.intervals()]
+            more |= {"intervals": ends, "confidence": self.confidence, "interval_of": self.interval_of}
+        return record | single | more
+
+
+def _shown(q: float, value: Any, low: Any, high: Any) -> str:
+    if low is None and high is None:
+        return f"q={q:g}: {shown_value(value)}"
+    width = high - low if isinstance(low, float) and isinstance(high, float) else None
+    ends = ", ".join("…" if end is None else shown_value(end, width) for end in (low, high))
+    return f"q={q:g}: {shown_value(value, width)} in [{ends}]"
+
+
+def shown_value(value: Any, width: float | None = None) -> str:
+    """A value as text: a float with as many digits as an interval of this width can tell, at least six."""
+    if not isinstance(value, float):
+        return str(value)
+    digits = 6
+    if width is not None and 0 < width < math.inf and value and math.isfinite(value):
+        digits = min(17, max(digits, 3 + math.floor(math.log10(abs(value))) - math.floor(math.log10(width))))
+    shown, whole = f"{value:.{digits}g}", repr(value)
+    return whole.removesuffix(".0") if width == 0 or len(whole) <= len(shown) else shown
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, int | float) and not isinstance(value, np.generic) else str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    plain = isinstance(value, int | float) and not isinstance(value, np.generic)
+    return value if plain or value is None else str(value)

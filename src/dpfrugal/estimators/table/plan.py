@@ -1,0 +1,234 @@
+"""The plan of a release: which choices are made, and how steep each is, under one guarantee.
+
+A release consists of parts: the values, the ends of their intervals, and per group a noisy number of rows. Each part
+has a stated share of the guarantee: of its ε or, under zCDP, of its ρ. All of it is a public function of quantiles,
+guarantee and neighbours (docs/proofs.md, Theorems 17 to 19).
+
+Worked number: the nine deciles at ε = 1 without intervals have the pivots 0.4 and 0.6, and are 15 rows off at most
+(root mean square); nine choices on all rows would be 25 rows off.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal.estimators.table.intervals import IntervalRule, Margin
+from dpfrugal.estimators.table.levels import Neighbours, Step, influences, range_of, ranges, steps_of
+from dpfrugal.estimators.table.pivots import promising, relative_slopes, squares_of
+from dpfrugal.privacy.choice import Ranges, slope
+from dpfrugal.privacy.guarantees import Guarantee
+
+# What the parts of a release get of the guarantee; the values get the rest.
+COUNTS_SHARE: Final = Fraction(1, 10)
+INTERVALS_SHARE: Final = Fraction(1, 2)  # of what the number of rows leaves
+# Rows beyond a quantile, in units of 1 / slope, below which an answer may be drawn from far outside of the table.
+ENOUGH: Final = 12.5
+TELLING: Final = 2  # rows beyond an end of an interval, in the same units, below which it is not told
+ROUNDED: Final = 2**20  # relative slopes are multiples of 2^-20
+
+# What one row can do: be replaced in a table or group, be added or removed, or leave one group for another.
+Change = Literal["replace", "add-remove", "regroup"]
+Part = dict[Change, list[Ranges]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a release shall hold, and whose change it shall hide: quantiles in ascending order."""
+
+    quantiles: tuple[Fraction, ...]
+    guarantee: Guarantee
+    neighbours: Neighbours = "replace"
+    grouped: bool = False
+    rows_per_person: int = 1
+    intervals: IntervalRule | None = None
+    counts: bool = False
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What a row of a neighbour may do."""
+        if self.neighbours == "add-remove":
+            return ("add-remove",)
+        return ("replace", "regroup") if self.grouped else ("replace",)
+
+    @property
+    def shares(self) -> dict[str, Fraction]:
+        """The parts of the guarantee."""
+        counts = COUNTS_SHARE if self.counts else Fraction(0)
+        intervals = (1 - counts) * (INTERVALS_SHARE if self.intervals else 0)
+        shares = {"values": 1 - counts - intervals, "intervals": intervals, "rows": counts}
+        return {part: share for part, share in shares.items() if share}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The choices of the values in order with the slope of each level, the slopes of the other parts, and margins."""
+
+    asked: Asked
+    steps: tuple[Step, ...]
+    slopes: tuple[Fraction, ...]
+    interval_slope: Fraction | None = None
+    counts_slope: Fraction | None = None
+    margins: tuple[Margin, ...] = ()
+
+    @property
+    def quantiles(self) -> tuple[Fraction, ...]:
+        """In ascending order."""
+        return self.asked.quantiles
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        """The predicted error of each answer in rows, root mean square, where the base is even around the quantile."""
+        slopes = np.array([float(part) for part in self.slopes])
+        return tuple(np.sqrt(2 * squares_of(self.steps) @ slopes**-2.0).tolist())
+
+    def rows_off(self, beta: float) -> tuple[float, ...]:
+        """How many rows each answer may be off with probability ``beta``, where the base is even around the quantile.
+
+        Each of the k errors that the answer's rank inherits exceeds its own bound with probability beta / k.
+        """
+        return tuple(
+            sum(part * math.log(len(terms) / beta) / float(self.slopes[level]) for level, part in terms)
+            for terms in influences(self.steps)
+        )
+
+    @property
+    def rows_needed(self) -> tuple[int, ...]:
+        """How many rows a table should have for each quantile; with fewer an answer may come from far outside of it."""
+        level = {step.quantile: step.level for step in self.steps}
+        return tuple(
+            math.ceil(ENOUGH / float(self.slopes[level[at]] * min(q, 1 - q))) for at, q in enumerate(self.quantiles)
+        )
+
+    def bounded(self, at: int, rows: int) -> tuple[bool, bool]:
+        """Whether a table of so many rows can tell the lower and the upper end of a quantile's interval."""
+        if self.interval_slope is None:
+            return False, False
+        target, away, least = self.quantiles[at] * rows, self.margins[at].rows(rows), TELLING / self.interval_slope
+        return target - away >= least, rows - target - away >= least
+
+
+def planned(
+    quantiles: tuple[Fraction, ...], guarantee: Guarantee, neighbours: Neighbours = "replace", rows_per_person: int = 1
+) -> Plan:
+    """The plan of values only."""
+    return plan_of(Asked(quantiles, guarantee, neighbours, rows_per_person=rows_per_person))
+
+
+@lru_cache(maxsize=256)
+def plan_of(asked: Asked) -> Plan:
+    """The plan whose largest predicted error is smallest."""
+    plans = []
+    # Whether the sum of ranges or that of their squares counts is the guarantee's affair: try both.
+    for power in (1, 2):
+        for pivots in promising(asked.quantiles, lambda steps: _sizes(_values(asked, steps), power), power):  # noqa: B023
+            steps = steps_of(asked.quantiles, pivots)
+            values = _values(asked, steps)
+            relative = relative_slopes(_sizes(values, power), squares_of(steps), power)
+            plans.append(_shared(asked, steps, _scaled(values, relative), relative, power))
+    return min(plans, key=lambda plan: max(plan.errors))
+
+
+def _shared(asked: Asked, steps: tuple[Step, ...], values: Part, relative: Sequence[Fraction], power: int) -> Plan:
+    """The plan with these slopes of the levels relative to each other, after every part has got its share.
+
+    The ranges of the ends depend on their margins, these on their slope, and that on all ranges. A margin grows the
+    less with n the gentler the slope is, so the growth at a slope that is too steep bounds that at the right one.
+    """
+    growths: list[Fraction] = [Fraction(0)] * len(asked.quantiles)
+    while True:
+        parts = {"values": values}
+        if asked.intervals is not None:
+            parts["intervals"] = _ends(asked, growths)
+        if asked.counts:
+            parts["rows"] = _counts(asked)
+        factors = {part: _factor(parts[part], share, power) for part, share in asked.shares.items()}
+        scaled = [_scaled(part, [factors[name]] * len(part[asked.changes[0]])) for name, part in parts.items()]
+        totals = [_total([each for part in scaled for each in part[change]]) for change in asked.changes]
+        most = Ranges(max(total.l1 for total in totals), max(total.l2_squared for total in totals))
+        steepest = slope(asked.guarantee, most.scaled(Fraction(asked.rows_per_person)))
+        slopes = {part: steepest * factor for part, factor in factors.items()}
+        margins: tuple[Margin, ...] = ()
+        if asked.intervals is not None:
+            margins = tuple(asked.intervals.margin(q, slopes["intervals"]) for q in asked.quantiles)
+        if all(margin.growth <= growth for margin, growth in zip(margins, growths, strict=False)):
+            return Plan(
+                asked,
+                steps,
+                tuple(slopes["values"] * factor for factor in relative),
+                slopes.get("intervals"),
+                slopes.get("rows"),
+                margins,
+            )
+        growths = [max(margin.growth, growth) for margin, growth in zip(margins, growths, strict=True)]
+
+
+def _values(asked: Asked, steps: Sequence[Step]) -> Part:
+    """The ranges of each level of the values."""
+    return {change: _changed(change, lambda how: ranges(steps, how)) for change in asked.changes}
+
+
+def _ends(asked: Asked, growths: Sequence[Fraction]) -> Part:
+    """The ranges of both ends of all intervals, if margins grow by so much with a row (Theorem 18)."""
+
+    def ends(neighbours: Neighbours) -> list[Ranges]:
+        alone = [range_of(q) + 2 * growth for q, growth in zip(asked.quantiles, growths, strict=True)]
+        # A replaced row may become one that does not count.
+        sizes = [max(size, Fraction(2)) if neighbours == "replace" else size for size in alone]
+        return [Ranges(size, size**2) for size in sizes for _ in ("lower", "upper")]
+
+    return {change: _changed(change, ends) for change in asked.changes}
+
+
+def _counts(asked: Asked) -> Part:
+    """The ranges of discrete Laplace noise on the rows of each group: a count that moves by 1 has a loss of at most 1.
+
+    Its logarithms of ratios take values in an interval of length 2, which zCDP counts.
+    """
+    alone = Ranges(Fraction(1), Fraction(4))
+    moved: dict[Change, list[Ranges]] = {
+        "replace": [Ranges(Fraction(0), Fraction(0))],
+        "add-remove": [alone],
+        "regroup": [_total([alone, alone])],
+    }
+    return {change: moved[change] for change in asked.changes}
+
+
+def _changed(change: Change, under: Callable[[Neighbours], list[Ranges]]) -> list[Ranges]:
+    """The ranges under a change; a row that changes its group is removed from one and added to another (Theorem 19)."""
+    if change == "regroup":
+        return [_total([alone, alone]) for alone in under("add-remove")]
+    return under(change)
+
+
+def _total(parts: Sequence[Ranges]) -> Ranges:
+    zero = Fraction(0)
+    return Ranges(sum((part.l1 for part in parts), zero), sum((part.l2_squared for part in parts), zero))
+
+
+def _scaled(part: Part, factors: Sequence[Fraction]) -> Part:
+    return {
+        change: [each.scaled(factor) for each, factor in zip(levels, factors, strict=True)]
+        for change, levels in part.items()
+    }
+
+
+def _factor(part: Part, share: Fraction, power: int) -> Fraction:
+    """By what a part's slopes are multiplied so that it costs its share, up to a factor common to all parts."""
+    totals = [_total(levels) for levels in part.values()]
+    if power == 1:
+        return share / max(total.l1 for total in totals)
+    exact = share / max(total.l2_squared for total in totals)
+    return Fraction(math.isqrt(exact.numerator * ROUNDED**2 // exact.denominator), ROUNDED)
+
+
+def _sizes(part: Part, power: int) -> NDArray[np.float64]:
+    """What the ranges of each level add at most to the sum that a guarantee bounds: of ranges, or of their squares."""
+    levels = [[float(each.l1 if power == 1 else each.l2_squared) for each in levels] for levels in part.values()]
+    largest: NDArray[np.float64] = np.max(levels, axis=0)
+    return largest
