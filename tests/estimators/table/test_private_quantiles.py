@@ -1,7 +1,6 @@
 """The front door: every type of data, hints, refusals, and what a release shows."""
 
 import datetime
-import json
 import math
 from collections.abc import Callable
 from decimal import Decimal
@@ -174,23 +173,6 @@ def test_private_quantiles__every_guarantee_and_both_relations(guarantee: dpf.Gu
     release = dpf.private_quantiles(FLOATS, 0.5, guarantee, neighbours=neighbours, max_items_per_person=2)
     assert near(release.value, FLOATS)
     assert release.items == (5001 if neighbours == "replace" else None)
-
-
-def test_release__shows_what_is_public_and_no_more() -> None:
-    release = dpf.private_quantiles(FLOATS, 0.5, dpf.PureDP(epsilon=1))
-    assert isinstance(release, dpf.Release)
-    assert release.rows_off(0.05) == pytest.approx((2 * math.log(20),))
-    assert "± 6 rows (95%), ε=1 per row replaced, 5,001 rows" in str(release)
-    record = json.loads(json.dumps(release.to_dict()))
-    assert record["neighbours"] == "replace-one"
-    assert record["value"] == release.value
-    private = dpf.private_quantiles(WHOLE, [0.5, 0.9], dpf.PureDP(epsilon=1), neighbours="add-remove")
-    assert str(private).endswith("ε=1 per row added or removed")
-    assert private.to_dict()["items"] is None
-    assert private.to_dict()["neighbours"] == "add-or-remove-one"
-    assert "5001" not in repr(private)
-    stamped = dpf.private_quantiles(np.array(["2024-01-05"] * 99, "M8[s]"), 0.5, GUARANTEE)
-    assert json.loads(json.dumps(stamped.to_dict()))["value"].startswith("2024-01-05")
 
 
 def test_private_quantiles__an_empty_table_is_refused_only_where_its_size_is_public() -> None:

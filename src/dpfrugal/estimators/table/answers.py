@@ -1,13 +1,23 @@
-"""The answers of a plan: every value between the answers of earlier ones, then the ends of all intervals."""
+"""The answers of a plan: every value between those of earlier ones, or each within an interval of its own."""
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Final
 
 from dpfrugal.estimators.table.base_measure import Base
 from dpfrugal.estimators.table.levels import Step
-from dpfrugal.estimators.table.mechanism import Choice, Cut, choose_cut, rank
+from dpfrugal.estimators.table.mechanism import POSITIONS, Choice, Cut, choose_cut, rank
 from dpfrugal.estimators.table.order_statistics import OrderStatistics
 from dpfrugal.estimators.table.plan import Plan
 from dpfrugal.privacy.choice import Bits
+from dpfrugal.privacy.guarantees import PureDP, Sensitivity
+from dpfrugal.privacy.noise import add_noise
+
+# Beside the first end of an interval 1 of 256 parts of the base is near it: a narrow table far from zero is found by
+# that part, and in others it does not draw the second end to the first.
+BESIDE: Final = 255
 
 
 def answers(rows: OrderStatistics, plan: Plan, base: Base, bits: Bits | None = None) -> tuple[int, ...]:
@@ -35,14 +45,62 @@ def target_of(step: Step, rows: OrderStatistics, public: Choice) -> Fraction:
     return first + step.share * (last - first)
 
 
-def ends(rows: OrderStatistics, plan: Plan, base: Base, bits: Bits | None = None) -> tuple[tuple[int, int], ...]:
-    """The codes of both ends of each quantile's interval, in the order of the quantiles (Theorem 18)."""
-    if plan.interval_slope is None:
-        return ()
-    public = Choice(base, plan.interval_slope)
-    found = []
-    for q, margin in zip(plan.quantiles, plan.margins, strict=True):
-        middle, away = q * rows.rows, margin.rows(rows.rows)
-        low, high = (choose_cut(rows, public, target, bits).code for target in (middle - away, middle + away))
-        found.append((low, high))
-    return tuple(found)
+@dataclass(frozen=True)
+class Bounded:
+    """The codes of a value and of the ends of its interval, and whether rows were found beyond the end chosen first."""
+
+    value: int
+    lower: int
+    upper: int
+    confirmed: bool
+
+
+def bounded_answers(rows: OrderStatistics, plan: Plan, base: Base, bits: Bits | None = None) -> tuple[Bounded, ...]:
+    """For each quantile a value within an interval (Theorem 18).
+
+    The end on the side of the median is chosen first, as it has the most rows on both sides, then the other end beyond
+    it, and the value between both. An answer from far outside of the table has no rows beyond it: the noisy number of
+    those beyond the first end confirms all three.
+    """
+    found = [_bounded(rows, plan, base, at, bits) for at in range(len(plan.quantiles))]
+    noisy = noisy_counts([beyond for _, beyond in found], plan.check_slope)
+    return tuple(
+        replace(answer, confirmed=number >= plan.confirming) for (answer, _), number in zip(found, noisy, strict=True)
+    )
+
+
+def _bounded(rows: OrderStatistics, plan: Plan, base: Base, at: int, bits: Bits | None) -> tuple[Bounded, int]:
+    """One of them, not confirmed, and how many rows lie at or beyond the first end: raw."""
+    q, away = plan.quantiles[at], plan.margins[at].rows(rows.rows)
+    low: int | None = None
+    high: int | None = None
+
+    def chosen(target: Fraction) -> int:
+        first, last = None if low is None else Cut(low, 0), None if high is None else Cut(high, POSITIONS)
+        near = base.within(low, high, own_parts=1 if low is not None and high is not None else BESIDE)
+        public = Choice(near, plan.interval_slope, first, last)
+        return choose_cut(rows, public, target, bits).code
+
+    middle = q * rows.rows
+    if is_upper(q):
+        low = chosen(middle - away)
+        high = chosen(middle + away)
+        beyond = rows.rows - rows.counts(low)[0]
+    else:
+        high = chosen(middle + away)
+        low = chosen(middle - away)
+        beyond = rows.counts(high)[1]
+    return Bounded(chosen(middle), low, high, confirmed=False), beyond
+
+
+def is_upper(quantile: Fraction) -> bool:
+    """Whether its lower end is the one on the side of the median."""
+    return quantile >= Fraction(1, 2)
+
+
+def noisy_counts(counts: Sequence[int], slope: Fraction) -> list[int]:
+    """Numbers of rows with discrete Laplace noise: each is exp(−slope·distance) as likely as the true one."""
+    epsilon = float(slope)
+    if Fraction(epsilon) > slope:
+        epsilon = math.nextafter(epsilon, 0.0)
+    return add_noise(counts, PureDP(epsilon=epsilon), Sensitivity.of(1))

@@ -108,11 +108,11 @@ class Base:
     spacing: Spacing | None = None
     of_doubles: bool = False
 
-    def within(self, low: int | None, high: int | None) -> "Base":
+    def within(self, low: int | None, high: int | None, *, own_parts: int = 1) -> "Base":
         """The base of a range whose ends are earlier answers or public hints.
 
-        Half of its mass is this base's own; the other half is near what is known: spread evenly between two ends, or
-        evenly over the binades of the distance from the only one.
+        So many parts of its mass are this base's own; one part is near what is known: spread evenly between two ends,
+        or evenly over the binades of the distance from the only one.
         """
         first, last = self.low if low is None else low, self.high if high is None else high
         near = self._near(low, high)
@@ -122,9 +122,9 @@ class Base:
         own, new = (Regions(parts, first, nothing, last).exact(0) for parts in (self.components, [near]))
         if not new:
             return replace(self, low=first, high=last)
-        # Each total times the other's weight: both halves are equal, in integers.
+        # Each total times the other's weight: all parts are equal, in integers.
         shared = math.gcd(own, new)
-        parts = [replace(part, weight=part.weight * (new // shared)) for part in self.components]
+        parts = [replace(part, weight=part.weight * (new // shared) * own_parts) for part in self.components]
         return replace(self, low=first, high=last, components=(*parts, replace(near, weight=own // shared)))
 
     def _near(self, low: int | None, high: int | None) -> Component | None:

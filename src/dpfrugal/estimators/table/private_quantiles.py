@@ -11,12 +11,12 @@ from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ParameterError
-from dpfrugal.estimators.table.answers import answers, ends
+from dpfrugal.estimators.table.answers import Bounded, answers, bounded_answers
 from dpfrugal.estimators.table.columns import Kind, hinted, read_column
 from dpfrugal.estimators.table.intervals import IntervalOf, IntervalRule
 from dpfrugal.estimators.table.levels import Neighbours
 from dpfrugal.estimators.table.order_statistics import OrderStatistics
-from dpfrugal.estimators.table.plan import Asked, Plan, plan_of
+from dpfrugal.estimators.table.plan import Asked, plan_of
 from dpfrugal.estimators.table.release import TableRelease
 from dpfrugal.parameters import NanPolicy
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
@@ -87,18 +87,22 @@ def private_quantiles(
     rows = OrderStatistics(np.clip(read.codes, base.low, base.high))
     account.before_noise()
     with account.owning_up():
-        items = read.rows if neighbours == "replace" else None
-        codes = answers(rows, plan, base)
-        pairs = enumerate(ends(rows, plan, base))
-        bounds = [_interval(read.kind, plan, at, items, pair, codes[at]) for at, pair in pairs]
+        if asked.intervals is None:
+            codes: Sequence[int] = answers(rows, plan, base)
+            bounded: tuple[Bounded, ...] = ()
+        else:
+            bounded = bounded_answers(rows, plan, base)
+            codes = sorted(answer.value for answer in bounded)
         order = [asked.quantiles.index(Fraction(repr(q))) for q in checked]
+        lower, upper = _ends(read.kind, bounded)
         return TableRelease(
             values=tuple(read.kind.answer(codes[at]) for at in order),
-            lower=tuple(bounds[at][0] for at in order) if intervals else None,
-            upper=tuple(bounds[at][1] for at in order) if intervals else None,
+            lower=tuple(lower[at] for at in order) if bounded else None,
+            upper=tuple(upper[at] for at in order) if bounded else None,
+            confirmed=tuple(bounded[at].confirmed for at in order) if bounded else None,
             quantiles=checked,
             guarantee=guarantee,
-            items=items,
+            items=read.rows if neighbours == "replace" else None,
             max_items_per_person=asked.rows_per_person,
             neighbours=neighbours,
             plan=plan,
@@ -114,10 +118,12 @@ def interval_rule(intervals: bool, confidence: float, interval_of: IntervalOf) -
     return rule if parameters.truth("intervals", intervals) else None
 
 
-def _interval(kind: Kind, plan: Plan, at: int, items: int | None, pair: tuple[int, int], code: int) -> tuple[Any, Any]:
-    """The ends of an interval, which holds its answer too; unbounded where too few rows lie beyond an end."""
-    ends = kind.answer(min(pair[0], code)), kind.answer(max(pair[1], code))
-    known = (True, True) if items is None else plan.bounded(at, items)
-    unknown = (None, None) if isinstance(ends[0], np.generic) else (-math.inf, math.inf)
-    low, high = (end if sure else other for end, sure, other in zip(ends, known, unknown, strict=True))
-    return low, high
+def _ends(kind: Kind, bounded: Sequence[Bounded]) -> tuple[list[Any], list[Any]]:
+    """The ends of all intervals: they do not decrease with q, as values do not, and unconfirmed ones are unbounded."""
+    lower, upper = sorted(answer.lower for answer in bounded), sorted(answer.upper for answer in bounded)
+    low, high = (None, None) if isinstance(kind.answer(0), np.generic) else (-math.inf, math.inf)
+    sure = [answer.confirmed for answer in bounded]
+    return (
+        [kind.answer(code) if is_sure else low for code, is_sure in zip(lower, sure, strict=True)],
+        [kind.answer(code) if is_sure else high for code, is_sure in zip(upper, sure, strict=True)],
+    )

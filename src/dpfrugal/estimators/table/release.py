@@ -28,6 +28,7 @@ class TableRelease(Release):
     values: tuple[Any, ...]
     lower: tuple[Any, ...] | None = None
     upper: tuple[Any, ...] | None = None
+    confirmed: tuple[bool, ...] | None = None
     items: Any
     neighbours: Neighbours
     plan: Plan = field(repr=False)
@@ -89,14 +90,15 @@ class TableRelease(Release):
     def reasons(self) -> tuple[str | None, ...]:
         """For each quantile why its answer may come from far outside of the table; None where it does not.
 
-        Known from public quantities only, so not where the number of rows is private.
+        Known from the noisy number of rows beyond it where there are intervals, else from the number of rows where
+        that is public.
         """
         needed = self._in_order(self.plan.rows_needed)
+        sure = self.confirmed or tuple(self.items is None or self.items >= rows for rows in needed)
+        there = "" if self.items is None else f", there are {self.items:,}"
         return tuple(
-            None
-            if self.items is None or self.items >= rows
-            else f"too few rows for q={q:g}: about {rows:,} are needed at {self.guarantee}, there are {self.items:,}"
-            for q, rows in zip(self.quantiles, needed, strict=True)
+            None if is_sure else f"too few rows for q={q:g}: about {rows:,} are needed at {self.guarantee}{there}"
+            for q, rows, is_sure in zip(self.quantiles, needed, sure, strict=True)
         )
 
     def _in_order(self, ascending: tuple[Any, ...]) -> tuple[Any, ...]:
