@@ -53,7 +53,9 @@ def word_at(data: Any, place: Any) -> Any:
 
 @inlined
 def last_bytes(data: Any, place: Any, left: Any, length: Any) -> Any:
-    """The last one to seven bytes of a string, of which ``left`` are left; never a byte beside it is read."""
+    """The last bytes of a string, of which ``left``, at most seven, are left; never a byte beside it is read."""
+    if left == _0:
+        return _0
     end = place + left
     if length >= _8:
         return word_at(data, end - _8) >> (_8 * (_8 - left))
@@ -72,9 +74,10 @@ def string_hash(data: Any, place: Any, length: Any, point: Any, seal: Any) -> An
         total = product(total, point) + (word_at(data, place) & _SEVEN_BYTES)
         total = total - _PRIME if total >= _PRIME else total
         place, left = place + _7, left - _7
-    if left > _0:
-        total = product(total, point) + last_bytes(data, place, left, length)
-        total = total - _PRIME if total >= _PRIME else total
+    # Of an empty string too, whose sum stays 0: numba counts references to an array that only one branch reads, which
+    # takes as long as the hash itself.
+    total = product(total, point) + last_bytes(data, place, left, length)
+    total = total - _PRIME if total >= _PRIME else total
     return mix64(total ^ seal)
 
 
@@ -82,7 +85,7 @@ def string_hash(data: Any, place: Any, length: Any, point: Any, seal: Any) -> An
 def same_bytes(one: Any, at_one: Any, other: Any, at_other: Any, length: Any) -> Any:
     """Whether two strings of one length are equal."""
     if length < _8:
-        return length == _0 or last_bytes(one, at_one, length, length) == last_bytes(other, at_other, length, length)
+        return last_bytes(one, at_one, length, length) == last_bytes(other, at_other, length, length)
     last, k = length - _8, _0
     while k < last:
         if word_at(one, at_one + k) != word_at(other, at_other + k):

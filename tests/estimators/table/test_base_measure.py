@@ -1,7 +1,6 @@
 """Masses of the base against their definition, one point at a time."""
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -12,59 +11,14 @@ from hypothesis import strategies as st
 from dpfrugal.estimators.table.base_measure import (
     Base,
     Component,
-    Regions,
     base_of_decimals,
     base_of_doubles,
     base_of_integers,
 )
-from dpfrugal.estimators.table.codes import INFINITY, codes_of, doubles_of
-from dpfrugal.estimators.table.spacings import MOST_INDEX, Decimals, Multiples, PowersOfTwo
+from dpfrugal.estimators.table.codes import INFINITY
+from dpfrugal.estimators.table.spacings import MOST_INDEX, Decimals, Multiples
 from dpfrugal.estimators.table.spreads import Binades, Even
-
-EDGES = [
-    0.0,
-    -0.0,
-    5e-324,
-    -5e-324,
-    2.2250738585072014e-308,
-    1.0,
-    2.0,
-    7.25,
-    -0.1,
-    2.0**53,
-    9e14,
-    1.7976931348623157e308,
-]
-EDGES += [
-    math.inf,
-    -math.inf,
-    math.nextafter(1, 0),
-    math.nextafter(2.0**49, 0),
-    2.0**53 / 10,
-    123.45,
-    1e9 + 0.5,
-    -1e-300,
-]
-doubles = st.one_of(st.sampled_from(EDGES), st.floats(allow_nan=False), st.floats(-1000, 1000), st.integers(-999, 999))
-integers = st.one_of(
-    st.integers(-(2**63), 2**63 - 1),
-    st.integers(-100, 100),
-    st.integers(0, 62).map(lambda e: 2**e),
-    st.sampled_from([-(2**63), -(2**63) + 1, 2**63 - 1, 2**53, 2**53 + 1, 2**62 - 1, -(2**62)]),
-)
-
-
-def code(value: float) -> int:
-    return int(codes_of(np.array([value], dtype=np.float64))[0])
-
-
-def double(place: int) -> float:
-    return float(doubles_of(np.array([place], dtype=np.int64))[0])
-
-
-def share(distance: int) -> int:
-    """The mass of an index at a distance from the centre, by the definition."""
-    return 2**63 if not distance else 2 ** (63 - (abs(distance).bit_length() - 1))
+from tests.support.base_masses import code, double, doubles, integers, regions, share
 
 
 def decimal_mass(value: float, places: int) -> int:
@@ -81,19 +35,6 @@ def mass_of_double(place: int) -> int:
     sizes = ((64, 16), (16, 64), (4, 256), (1, math.inf))
     plain = sum(weight for weight, reach in sizes if math.isinf(reach) or 2.0**-reach <= abs(value) < 2.0**reach)
     return (plain << 11) + sum(weight * decimal_mass(value, places) for weight, places in lattices)
-
-
-def regions(base: Base, at: Sequence[int]) -> Regions:
-    return Regions(base.components, base.low, np.array(at, dtype=np.int64), base.high)
-
-
-@given(st.lists(doubles, min_size=2))
-def test_codes__have_the_order_of_doubles_and_come_back(values: list[float]) -> None:
-    places = [code(value) for value in values]
-    for (x, a), (y, b) in zip(zip(values, places, strict=True), zip(values[1:], places[1:], strict=True), strict=False):
-        assert (x < y) == (a < b)
-        assert (x == y) == (a == b)
-    assert [double(place) for place in places] == values
 
 
 @given(doubles)
@@ -163,25 +104,6 @@ def check(base: Base, at: list[int]) -> None:
     for region, mass in enumerate(exact):
         if mass:
             assert ends[region] < divided.draw(region) <= ends[region + 1]
-
-
-@given(integers, integers)
-def test_binades__give_each_integer_the_mass_of_the_definition(value: int, zero: int) -> None:
-    assert regions(base_of_integers(zero=zero), [value]).exact(1) == 4 * share(value - zero)
-
-
-@given(integers)
-def test_multiples__have_mass_at_multiples_only(value: int) -> None:
-    base = Base(-(2**63), 2**63 - 1, (Component(1, Binades(), Multiples(60)),))
-    assert regions(base, [value]).exact(1) == (0 if value % 60 else share(value // 60))
-
-
-@given(doubles, st.integers(-1074, 900))
-def test_powers_of_two__have_mass_at_multiples_only(value: float, exponent: int) -> None:
-    base = Base(-INFINITY, INFINITY, (Component(1, Even(), PowersOfTwo(exponent)),), of_doubles=True)
-    index = None if math.isinf(value) else Fraction(value) / Fraction(2) ** exponent
-    expected = index is not None and index.denominator == 1 and abs(index) <= 2**53
-    assert regions(base, [code(value)]).exact(1) == expected
 
 
 @pytest.mark.parametrize(
