@@ -13,6 +13,7 @@ from dpfrugal.estimators.table.levels import Plan, choice_of, target_of
 from dpfrugal.estimators.table.mechanism import Choice, Cut, Scores
 from dpfrugal.estimators.table.order_statistics import OrderStatistics
 from dpfrugal.estimators.table.spreads import Binades, Even
+from dpfrugal.privacy.choice import Total
 
 DIGITS = 60
 Distribution = dict[Cut, Decimal]
@@ -37,6 +38,16 @@ def normalised(weights: Distribution) -> Distribution:
         return {cut: weight / total for cut, weight in weights.items() if weight}
 
 
+def share(position: int) -> Fraction:
+    """Of the equal rows to the left of a position; the ends of stretches are 1/2, 1/8, 1/32, … from either side."""
+    stages, per_stage = mechanism.POSITIONS.stages, 2**mechanism.POSITIONS.bits
+    if position > stages * per_stage:
+        return 1 - share(2 * stages * per_stage - position)
+    stage, within = divmod(position, per_stage)
+    ends = [Fraction(0), *(Fraction(1, 2 * 4**k) for k in reversed(range(stages))), Fraction(1, 2)]
+    return ends[stage] + (ends[stage + 1] - ends[stage]) * Fraction(within, per_stage)
+
+
 def naive(rows: Sequence[int], public: Choice, target: Fraction) -> Distribution:
     """P(y) ∝ base(y)·exp(−slope·min(distance, cap)), and the same for every position of every y."""
     weights: Distribution = {}
@@ -44,8 +55,8 @@ def naive(rows: Sequence[int], public: Choice, target: Fraction) -> Distribution
         for code in range(public.base.low, public.base.high + 1):
             below, equal = sum(row < code for row in rows), rows.count(code)
             first = public.low.position if public.low and public.low.code == code else 0
-            last = public.high.position if public.high and public.high.code == code else mechanism.POSITIONS
-            ranks = [below + Fraction(at, mechanism.POSITIONS) * equal for at in range(first, last + 1)]
+            last = public.high.position if public.high and public.high.code == code else mechanism.POSITIONS.last
+            ranks = [below + share(at) * equal for at in range(first, last + 1)]
             distances = {Cut(code, first + at): abs(rank - target) for at, rank in enumerate(ranks)}
             if not public.cuts:
                 distances = {Cut(code, 0): max(ranks[0] - target, target - ranks[-1], Fraction(0))}
@@ -60,23 +71,20 @@ def drawn(rows: OrderStatistics, public: Choice, target: Fraction) -> Distributi
     scores, base = Scores(rows, public, target), public.base
     codes = scores._window.codes.tolist()
     ends = [base.low - 1, *(end for code in codes for end in (code - 1, code)), base.high]
-    positions = range(mechanism.POSITIONS + 1) if public.cuts else range(1)
+    positions = range(mechanism.POSITIONS.last + 1) if public.cuts else range(1)
     weights: Distribution = {}
     with localcontext(prec=DIGITS):
-        for index, weight in enumerate(scores.exact()):
-            if not weight.mass:
-                continue
-            whole = index < len(ends) - 1
-            if whole and (index % 2 == 0 or not public.cuts):
-                each = exponential(weight.exponent)
-                for code in range(ends[index] + 1, ends[index + 1] + 1):
-                    weights |= {Cut(code, at): mass(base, code) * each for at in positions}
+        for region, weight in enumerate(scores.exact()):
+            if isinstance(weight, Total):
+                for piece, part in zip(scores._pieces(region // 2), weight.parts, strict=True):
+                    for at in range(part.count):
+                        cut = Cut(codes[region // 2], piece.first + piece.direction * at)
+                        assert cut not in weights
+                        weights[cut] = part.mass * exponential(part.exponent + at * part.step)
             else:
-                piece = scores._pieces_of(index // 2)[0] if whole else scores._pieces[index - len(ends) + 1]
-                code = codes[piece.region // 2]
-                for at in range(weight.count):
-                    cut = Cut(code, piece.first + piece.direction * at)
-                    weights[cut] = weight.mass * exponential(weight.exponent + at * weight.step)
+                each = exponential(weight.exponent)
+                for code in range(ends[region] + 1, ends[region + 1] + 1):
+                    weights |= {Cut(code, at): mass(base, code) * each for at in positions}
     return normalised(weights)
 
 

@@ -14,6 +14,7 @@ from dpfrugal.estimators.table import mechanism
 from dpfrugal.estimators.table.base_measure import base_of_doubles
 from dpfrugal.estimators.table.codes import codes_of, doubles_of
 from dpfrugal.estimators.table.mechanism import Choice, Cut, Scores, choose_cut, rank
+from dpfrugal.estimators.table.positions import Positions
 from dpfrugal.privacy import choice
 from tests.support.naive_table import SMALL_WORLD, drawn, naive, statistics
 from tests.support.statistics import FALSE_ALARM
@@ -21,9 +22,12 @@ from tests.support.statistics import FALSE_ALARM
 HALF = Fraction(1, 2)
 
 
+ALL_POSITIONS = mechanism.POSITIONS
+
+
 @pytest.fixture(autouse=True)
 def few_positions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mechanism, "POSITIONS", 4)
+    monkeypatch.setattr(mechanism, "POSITIONS", Positions(stages=2, bits=0))
 
 
 @st.composite
@@ -41,11 +45,16 @@ def cases(draw: st.DrawFn) -> tuple[list[int], Choice, Fraction]:
 
 
 @settings(max_examples=400, deadline=None)
-@given(cases(), st.sampled_from([Fraction(1, 3), Fraction(1), 75]))
+@given(
+    cases(),
+    st.sampled_from([Fraction(1, 3), Fraction(1), 75]),
+    st.sampled_from([Positions(2, 0), Positions(1, 1)]),
+)
 def test_choice__is_the_definition_one_answer_at_a_time(
-    case: tuple[list[int], Choice, Fraction], cap: Fraction
+    case: tuple[list[int], Choice, Fraction], cap: Fraction, positions: Positions
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mechanism, "POSITIONS", positions)
         patch.setattr(mechanism, "CAP", cap)  # so low that rows lie beyond it
         rows, public, target = case
         expected, given_ = naive(rows, public, target), drawn(statistics(rows), public, target)
@@ -70,7 +79,7 @@ def test_choice__floats_are_close_to_exact_weights_at_full_size(
 ) -> None:
     """With 2^32 positions, and targets that are no round numbers."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mechanism, "POSITIONS", 2**32)
+        patch.setattr(mechanism, "POSITIONS", ALL_POSITIONS)
         rows = statistics(codes_of(np.array(values, dtype=np.float64)).tolist())
         target = Fraction(data.draw(st.integers(0, 10**15)), 10**15) * len(values)
         scores = Scores(rows, Choice(base_of_doubles(), Fraction(1, steepness), cuts=cuts), target)
