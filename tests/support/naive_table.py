@@ -39,13 +39,18 @@ def normalised(weights: Distribution) -> Distribution:
 
 
 def share(position: int) -> Fraction:
-    """Of the equal rows to the left of a position; the ends of stretches are 1/2, 1/8, 1/32, … from either side."""
-    stages, per_stage = mechanism.POSITIONS.stages, 2**mechanism.POSITIONS.bits
-    if position > stages * per_stage:
-        return 1 - share(2 * stages * per_stage - position)
-    stage, within = divmod(position, per_stage)
-    ends = [Fraction(0), *(Fraction(1, 2 * 4**k) for k in reversed(range(stages))), Fraction(1, 2)]
-    return ends[stage] + (ends[stage + 1] - ends[stage]) * Fraction(within, per_stage)
+    """Of the equal rows to the left of a position: from the middle outwards 3/8 of them, 3/32, … in one stretch."""
+    bits = mechanism.POSITIONS.bits
+    half = sum(2**each for each in bits)
+    if position > half:
+        return 1 - share(2 * half - position)
+    left, end = half - position, Fraction(1, 2)
+    for stage in reversed(range(len(bits))):
+        start = end / 4 if stage else Fraction(0)
+        if left <= 2 ** bits[stage]:
+            return end - (end - start) * Fraction(left, 2 ** bits[stage])
+        left, end = left - 2 ** bits[stage], start
+    raise AssertionError("the stretches have all positions")
 
 
 def naive(rows: Sequence[int], public: Choice, target: Fraction) -> Distribution:
@@ -54,12 +59,15 @@ def naive(rows: Sequence[int], public: Choice, target: Fraction) -> Distribution
     with localcontext(prec=DIGITS):
         for code in range(public.base.low, public.base.high + 1):
             below, equal = sum(row < code for row in rows), rows.count(code)
-            first = public.low.position if public.low and public.low.code == code else 0
-            last = public.high.position if public.high and public.high.code == code else mechanism.POSITIONS.last
+            first, last = 0, mechanism.POSITIONS.last
+            if public.low and public.low.code == code and public.low.position is not None:
+                first = public.low.position
+            if public.high and public.high.code == code and public.high.position is not None:
+                last = public.high.position
             ranks = [below + share(at) * equal for at in range(first, last + 1)]
             distances = {Cut(code, first + at): abs(rank - target) for at, rank in enumerate(ranks)}
             if not public.cuts:
-                distances = {Cut(code, 0): max(ranks[0] - target, target - ranks[-1], Fraction(0))}
+                distances = {Cut(code): max(ranks[0] - target, target - ranks[-1], Fraction(0))}
             for cut, distance in distances.items():
                 exponent = public.slope * min(distance, Fraction(public.cap))
                 weights[cut] = mass(public.base, code) * exponential(exponent)
@@ -71,7 +79,7 @@ def drawn(rows: OrderStatistics, public: Choice, target: Fraction) -> Distributi
     scores, base = Scores(rows, public, target), public.base
     codes = scores._window.codes.tolist()
     ends = [base.low - 1, *(end for code in codes for end in (code - 1, code)), base.high]
-    positions = range(mechanism.POSITIONS.last + 1) if public.cuts else range(1)
+    positions = range(mechanism.POSITIONS.last + 1) if public.cuts else (None,)
     weights: Distribution = {}
     with localcontext(prec=DIGITS):
         for region, weight in enumerate(scores.exact()):

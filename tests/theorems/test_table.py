@@ -139,7 +139,7 @@ def test_one_quantile__a_replaced_row_that_becomes_missing_is_covered() -> None:
 
 # Several quantiles, in a world of few answers, so that all transcripts can be enumerated.
 FEW_LETTERS = [0, 1, 3]
-FEW_POSITIONS = Positions(stages=1, bits=0)
+FEW_POSITIONS = Positions((0,))
 WORLD: Base = replace(SMALL_WORLD, high=3)
 PLANS = {
     "halving": ((Fraction(1, 4), Fraction(1, 2), Fraction(9, 10)), 1),

@@ -10,7 +10,7 @@ from dpfrugal.estimators.table import mechanism
 from dpfrugal.estimators.table.positions import Positions
 from tests.support.naive_table import share
 
-KINDS = [Positions(1, 0), Positions(1, 3), Positions(2, 0), Positions(3, 2), Positions(5, 1)]
+KINDS = [Positions(bits) for bits in ((0,), (3,), (0, 0), (2, 2, 2), (1, 1, 1, 2, 4), (0, 3))]
 
 
 @pytest.mark.parametrize("positions", KINDS)
@@ -44,4 +44,4 @@ def test_positions__are_dense_at_the_ends_of_a_heap() -> None:
     positions = mechanism.POSITIONS
     rows = 90_000
     within = positions.upto(20 * positions.whole, rows) / positions.last  # of the first 20 rows
-    assert within > 0.15
+    assert within > 0.05

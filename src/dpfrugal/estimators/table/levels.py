@@ -35,13 +35,15 @@ MOST_MOVED: Final = 16  # with more quantiles than this, pivots stay where they 
 # largest error there: the maximum itself has corners at which a search of one level at a time stops.
 FACTORS: Final = (1.5, 1.1, 1.02)
 NORM: Final = 12
+# By how much smaller the predicted errors must be for a plan with cuts: where many rows are equal, cuts cost more.
+CUTS_COST: Final = 1.2
 
 
 @dataclass(frozen=True)
 class Step:
     """One choice: of which quantile, between which earlier ones, at what share of all rows or of those between.
 
-    ``cuts`` says that later choices are made beside its answer.
+    ``cuts`` says that later choices are made among the rows beside its answer.
     """
 
     quantile: int
@@ -97,7 +99,7 @@ def steps_of(quantiles: Sequence[Fraction], pivots: Sequence[int]) -> tuple[Step
     for first_end, last_end in pairwise(outer):
         others = _halved(first_end, last_end, share)
         places += [(middle, low, high, len(pivots) + level, False) for middle, low, high, level in others]
-    ends = {end for _, low, high, _, _ in places for end in (low, high)}
+    ends = {end for _, low, high, _, of_all in places for end in (low, high) if not of_all}
     return tuple(
         Step(
             quantile=middle,
@@ -185,7 +187,7 @@ def planned(
             total = Ranges(sum((p.l1 for p in pairs), Fraction(0)), sum((p.l2_squared for p in pairs), Fraction(0)))
             steepest = slope(guarantee, total.scaled(Fraction(max_items_per_person)))
             plans.append(Plan(quantiles, steps, tuple(steepest * factor for factor in relative)))
-    return min(plans, key=lambda plan: max(plan.errors))
+    return min(plans, key=lambda plan: max(plan.errors) * (CUTS_COST if any(s.cuts for s in plan.steps) else 1.0))
 
 
 def _promising(quantiles: tuple[Fraction, ...], neighbours: Neighbours, power: int) -> list[tuple[int, ...]]:

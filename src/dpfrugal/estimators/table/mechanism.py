@@ -26,22 +26,27 @@ from dpfrugal.estimators.table.positions import Positions
 from dpfrugal.privacy import choice
 from dpfrugal.privacy.choice import Bits, Total, Weight
 
-POSITIONS: Final = Positions(stages=10, bits=28)
+POSITIONS: Final = Positions(bits=(26, 26, 26, 26, 27, 27, 28, 29))
 # The cap, in units of 1 / slope: what lies beyond has e^-75 of the likelihood per base mass.
 CAP: Final = 75
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A code, and one of the positions within it: a share of the rows equal to it lies to the left."""
+    """A code, and one of the positions within it: a share of the rows equal to it lies to the left.
+
+    An answer that divides no rows has no position: choices beside it may have the same code.
+    """
 
     code: int
-    position: int
+    position: int | None = None
 
 
 def rank(rows: OrderStatistics, cut: Cut) -> Fraction:
     """How many rows lie to the left of a cut: raw."""
     below, upto = rows.counts(cut.code)
+    if cut.position is None:
+        raise AssertionError("an answer that divides no rows has no rank")
     return below + Fraction(POSITIONS.share(cut.position) * (upto - below), POSITIONS.whole)
 
 
@@ -62,9 +67,8 @@ class Choice:
 
     def positions(self, code: int) -> tuple[int, int]:
         """The first and the last position of a code that lie between the cuts."""
-        start = self.low.position if self.low is not None and code == self.low.code else 0
-        end = self.high.position if self.high is not None and code == self.high.code else POSITIONS.last
-        return start, end
+        start, end = (None if cut is None or cut.code != code else cut.position for cut in (self.low, self.high))
+        return 0 if start is None else start, POSITIONS.last if end is None else end
 
 
 @dataclass(frozen=True)
@@ -206,7 +210,7 @@ class Scores:
         """An answer of the region that was chosen."""
         if chosen % 2 == 0 or not self._public.cuts:
             code = self._regions.draw(chosen, bits)
-            return Cut(code, choice.below(POSITIONS.last + 1, bits) if self._public.cuts else 0)
+            return Cut(code, choice.below(POSITIONS.last + 1, bits) if self._public.cuts else None)
         pieces = self._pieces(chosen // 2)
         weights = [self._weight(1, piece) for piece in pieces]
         at = choice.choose(self._approximate_pieces(pieces), lambda: weights, bits)
