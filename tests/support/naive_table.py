@@ -14,6 +14,7 @@ from dpfrugal.estimators.table.mechanism import Choice, Cut, Scores
 from dpfrugal.estimators.table.order_statistics import OrderStatistics
 from dpfrugal.estimators.table.plan import Plan
 from dpfrugal.estimators.table.spreads import Binades, Even
+from dpfrugal.privacy.choice import Total
 
 DIGITS = 60
 Distribution = dict[Cut, Decimal]
@@ -38,18 +39,36 @@ def normalised(weights: Distribution) -> Distribution:
         return {cut: weight / total for cut, weight in weights.items() if weight}
 
 
+def share(position: int) -> Fraction:
+    """Of the equal rows to the left of a position: from the middle outwards 3/8 of them, 3/32, … in one stretch."""
+    bits = mechanism.POSITIONS.bits
+    half = sum(2**each for each in bits)
+    if position > half:
+        return 1 - share(2 * half - position)
+    left, end = half - position, Fraction(1, 2)
+    for stage in reversed(range(len(bits))):
+        start = end / 4 if stage else Fraction(0)
+        if left <= 2 ** bits[stage]:
+            return end - (end - start) * Fraction(left, 2 ** bits[stage])
+        left, end = left - 2 ** bits[stage], start
+    raise AssertionError("the stretches have all positions")
+
+
 def naive(rows: Sequence[int], public: Choice, target: Fraction) -> Distribution:
     """P(y) ∝ base(y)·exp(−slope·min(distance, cap)), and the same for every position of every y."""
     weights: Distribution = {}
     with localcontext(prec=DIGITS):
         for code in range(public.base.low, public.base.high + 1):
             below, equal = sum(row < code for row in rows), rows.count(code)
-            first = public.low.position if public.low and public.low.code == code else 0
-            last = public.high.position if public.high and public.high.code == code else mechanism.POSITIONS
-            ranks = [below + Fraction(at, mechanism.POSITIONS) * equal for at in range(first, last + 1)]
+            first, last = 0, mechanism.POSITIONS.last
+            if public.low and public.low.code == code and public.low.position is not None:
+                first = public.low.position
+            if public.high and public.high.code == code and public.high.position is not None:
+                last = public.high.position
+            ranks = [below + share(at) * equal for at in range(first, last + 1)]
             distances = {Cut(code, first + at): abs(rank - target) for at, rank in enumerate(ranks)}
             if not public.cuts:
-                distances = {Cut(code, 0): max(ranks[0] - target, target - ranks[-1], Fraction(0))}
+                distances = {Cut(code): max(ranks[0] - target, target - ranks[-1], Fraction(0))}
             for cut, distance in distances.items():
                 exponent = public.slope * min(distance, Fraction(public.cap))
                 weights[cut] = mass(public.base, code) * exponential(exponent)
@@ -61,23 +80,20 @@ def drawn(rows: OrderStatistics, public: Choice, target: Fraction) -> Distributi
     scores, base = Scores(rows, public, target), public.base
     codes = scores._window.codes.tolist()
     ends = [base.low - 1, *(end for code in codes for end in (code - 1, code)), base.high]
-    positions = range(mechanism.POSITIONS + 1) if public.cuts else range(1)
+    positions = range(mechanism.POSITIONS.last + 1) if public.cuts else (None,)
     weights: Distribution = {}
     with localcontext(prec=DIGITS):
-        for index, weight in enumerate(scores.exact()):
-            if not weight.mass:
-                continue
-            whole = index < len(ends) - 1
-            if whole and (index % 2 == 0 or not public.cuts):
-                each = exponential(weight.exponent)
-                for code in range(ends[index] + 1, ends[index + 1] + 1):
-                    weights |= {Cut(code, at): mass(base, code) * each for at in positions}
+        for region, weight in enumerate(scores.exact()):
+            if isinstance(weight, Total):
+                for piece, part in zip(scores._pieces(region // 2), weight.parts, strict=True):
+                    for at in range(part.count):
+                        cut = Cut(codes[region // 2], piece.first + piece.direction * at)
+                        assert cut not in weights
+                        weights[cut] = part.mass * exponential(part.exponent + at * part.step)
             else:
-                piece = scores._pieces_of(index // 2)[0] if whole else scores._pieces[index - len(ends) + 1]
-                code = codes[piece.region // 2]
-                for at in range(weight.count):
-                    cut = Cut(code, piece.first + piece.direction * at)
-                    weights[cut] = weight.mass * exponential(weight.exponent + at * weight.step)
+                each = exponential(weight.exponent)
+                for code in range(ends[region] + 1, ends[region + 1] + 1):
+                    weights |= {Cut(code, at): mass(base, code) * each for at in positions}
     return normalised(weights)
 
 

@@ -17,7 +17,8 @@ from dpfrugal.estimators.table.codes import codes_of
 from dpfrugal.estimators.table.levels import Neighbours, evenly, ranges, steps_of
 from dpfrugal.estimators.table.mechanism import Choice, Cut, Scores
 from dpfrugal.estimators.table.plan import Asked, Plan, planned
-from dpfrugal.privacy.choice import Ranges, slope
+from dpfrugal.estimators.table.positions import Positions
+from dpfrugal.privacy.choice import Ranges, Weight, slope
 from dpfrugal.privacy.guarantees import ZCDP, PureDP
 from tests.support.naive_table import DIGITS, SMALL_WORLD, renyi, statistics, transcripts
 
@@ -55,7 +56,7 @@ def densities(rows: Table, public: Choice, target: Fraction) -> dict[int, Decima
     """The probability of each place per base mass; 0 where the base has none."""
     scores = Scores(statistics(rows), public, target)
     codes = scores._window.codes.tolist()
-    weights = scores.exact()
+    weights = [weight for weight in scores.exact() if isinstance(weight, Weight)]
     found = {}
     with localcontext(prec=DIGITS):
         total = sum(weight.to_decimal(DIGITS) for weight in weights)
@@ -139,6 +140,7 @@ def test_one_quantile__a_replaced_row_that_becomes_missing_is_covered() -> None:
 
 # Several quantiles, in a world of few answers, so that all transcripts can be enumerated.
 FEW_LETTERS = [0, 1, 3]
+FEW_POSITIONS = Positions((0,))
 WORLD: Base = replace(SMALL_WORLD, high=3)
 PLANS = {
     "halving": ((Fraction(1, 4), Fraction(1, 2), Fraction(9, 10)), 1),
@@ -165,7 +167,7 @@ def joint(plan: Plan) -> Callable[[Table], dict[tuple[Cut, ...], Decimal]]:
 def test_several_quantiles__every_ratio_of_transcripts_is_within_the_guarantee(
     name: str, relation: Neighbours, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mechanism, "POSITIONS", 2)
+    monkeypatch.setattr(mechanism, "POSITIONS", FEW_POSITIONS)
     known = joint(plan_of(name, PureDP(epsilon=EPSILON), relation))
     most = 2 if name in ("three levels", "two pivots") else 3
     largest = 0.0
@@ -181,7 +183,7 @@ def test_several_quantiles__every_ratio_of_transcripts_is_within_the_guarantee(
 def test_several_quantiles__renyi_divergences_are_within_zcdp(
     name: str, relation: Neighbours, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mechanism, "POSITIONS", 2)
+    monkeypatch.setattr(mechanism, "POSITIONS", FEW_POSITIONS)
     known = joint(plan_of(name, ZCDP(rho=0.125), relation))
     for rows, other in neighbours(FEW_LETTERS, 2 if name == "two pivots" else 3, relation):
         for order in (1.25, 2.0, 6.0, 40.0):
@@ -190,7 +192,7 @@ def test_several_quantiles__renyi_divergences_are_within_zcdp(
 
 def test_several_quantiles__planted_mistakes_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four times as steep as the guarantee allows; what is attained on so few rows is a third of what is allowed."""
-    monkeypatch.setattr(mechanism, "POSITIONS", 2)
+    monkeypatch.setattr(mechanism, "POSITIONS", FEW_POSITIONS)
     plan = plan_of("halving", PureDP(epsilon=EPSILON), "replace")
     known = joint(replace(plan, slopes=tuple(4 * each for each in plan.slopes)))
     pairs = neighbours(FEW_LETTERS, 3, "replace")

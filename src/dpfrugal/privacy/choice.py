@@ -93,6 +93,24 @@ class Weight:
             return weight * self.count
 
 
+@dataclass(frozen=True)
+class Total:
+    """The sum of several weights, at least one."""
+
+    parts: tuple[Weight, ...]
+
+    @property
+    def mass(self) -> int:
+        """That of all parts: 0 for no weight at all."""
+        return sum(part.mass for part in self.parts)
+
+    def to_decimal(self, digits: int) -> Decimal:
+        """The sum, within 10^-digits of itself."""
+        spare = 2 + len(str(len(self.parts)))
+        with localcontext(_context(digits + spare)):
+            return sum((part.to_decimal(digits + 1) for part in self.parts), Decimal(0))
+
+
 def _context(digits: int) -> Context:
     """So wide that no positive weight is rounded to zero."""
     return Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
@@ -118,7 +136,9 @@ class Point:
         return self.numerator >> (self.length - length)
 
 
-def choose(approximate: NDArray[np.float64], exactly: Callable[[], Sequence[Weight]], bits: Bits | None = None) -> int:
+def choose(
+    approximate: NDArray[np.float64], exactly: Callable[[], Sequence[Weight | Total]], bits: Bits | None = None
+) -> int:
     """An index with probability exactly proportional to the weight that ``exactly`` gives it.
 
     ``approximate`` has the same weights, each within 2^-40 of itself or 2^-700; it saves time and decides nothing.
@@ -144,7 +164,7 @@ def by_floats(weights: NDArray[np.float64], point: Point, margin: float = 0.0) -
     return index if index == weights.size - 1 or cumulative[index] - place > margin else None
 
 
-def by_digits(weights: Sequence[Weight], point: Point, digits: int = FIRST_DIGITS) -> int:
+def by_digits(weights: Sequence[Weight | Total], point: Point, digits: int = FIRST_DIGITS) -> int:
     """The index at the point: the specification of the choice, in integers."""
     last = max(index for index, weight in enumerate(weights) if weight.mass)
     while True:
@@ -163,7 +183,7 @@ def by_digits(weights: Sequence[Weight], point: Point, digits: int = FIRST_DIGIT
         digits *= 2
 
 
-def _bounds(weights: Sequence[Weight], digits: int) -> tuple[list[int], list[int]]:
+def _bounds(weights: Sequence[Weight | Total], digits: int) -> tuple[list[int], list[int]]:
     """Lower and upper bounds of the cumulative weights, in units of 10^-digits of the largest."""
     values = [weight.to_decimal(digits) for weight in weights]
     unit = digits - max(value.adjusted() for value in values if value)

@@ -21,12 +21,13 @@ from dpfrugal.estimators.table.spreads import Binades, Even
 from tests.support.base_masses import code, double, doubles, integers, regions, share
 
 
-def decimal_mass(value: float, places: int) -> int:
-    """Of all k that the division rounds to ``value``."""
+def decimal_mass(value: float, places: int, step: int = 1, first: int = 0) -> int:
+    """Of all k that the division rounds to ``value``, of those that are ``first`` modulo ``step``."""
     if math.isinf(value):
         return 0
     near = round(Fraction(value) * 10**places)
-    return sum(share(k) for k in range(near - 5, near + 6) if abs(k) <= MOST_INDEX and k / 10**places == value)
+    points = [k for k in range(near - 5, near + 6) if abs(k) <= MOST_INDEX and k / 10**places == value]
+    return sum(share((k - first) // step) for k in points if (k - first) % step == 0)
 
 
 def mass_of_double(place: int) -> int:
@@ -34,7 +35,9 @@ def mass_of_double(place: int) -> int:
     lattices = zip((64, 32, 32, 16, 16), range(5), strict=True)
     sizes = ((64, 16), (16, 64), (4, 256), (1, math.inf))
     plain = sum(weight for weight, reach in sizes if math.isinf(reach) or 2.0**-reach <= abs(value) < 2.0**reach)
-    return (plain << 11) + sum(weight * decimal_mass(value, places) for weight, places in lattices)
+    written = sum(weight * decimal_mass(value, places) for weight, places in lattices)
+    written += 16 * decimal_mass(value, 2, 25) + 32 * decimal_mass(value, 2, 100, -1)
+    return (plain << 11) + written + (8192 << 63 if place == 0 else 0)
 
 
 @given(doubles)
@@ -52,12 +55,14 @@ def test_base_of_doubles__the_mass_of_a_gap_is_that_of_its_doubles(value: float,
 def test_base_of_doubles__has_the_totals_it_states() -> None:
     base = base_of_doubles()
     total = regions(base, []).exact(0)
-    lattices, sizes = 160 * 107 * 2**63, 3 * 64 * 64 * 2**63
-    assert total == (2 * INFINITY + 1 << 11) + lattices + sizes
-    assert 0.5 < lattices / total < 0.52
-    assert regions(base, [code(7.0)]).exact(1) / total == pytest.approx(4.9e-4, rel=0.02)
-    assert regions(base, [code(7.25)]).exact(1) / total == pytest.approx(1.99e-6, rel=0.01)
-    assert regions(base, [code(math.nextafter(4, 0)), code(8.0)]).exact(2) / total == pytest.approx(0.0075, rel=0.1)
+    plain = (2 * INFINITY + 1 << 11) + 3 * 64 * 64 * 2**63
+    zero, prices = 8192 << 63, regions(Base(base.low, base.high, base.components[9:11]), []).exact(0)
+    assert total == plain + 160 * 107 * 2**63 + zero + prices
+    assert 0.4 < (160 * 107 * 2**63 + prices) / total < 0.5
+    assert 1 / 6.5 < zero / total < 1 / 5.5
+    assert regions(base, [code(7.0)]).exact(1) / total == pytest.approx(3.8e-4, rel=0.01)
+    assert regions(base, [code(7.25)]).exact(1) / total == pytest.approx(2.3e-5, rel=0.01)
+    assert regions(base, [code(6.99)]).exact(1) / total == pytest.approx(1.74e-4, rel=0.01)
 
 
 BASES = {
@@ -142,8 +147,11 @@ def test_within__has_half_of_its_mass_near_what_is_known(first: float, second: f
     assert (base.low, base.high) == (low, high)
     if low == high or math.isinf(first) or math.isinf(second):
         return
-    *own, near = (regions(Base(low, high, (part,)), []).exact(0) for part in base.components)
-    assert sum(own) == near
+    *own, near, one, other = (regions(Base(low, high, (part,)), []).exact(0) for part in base.components)
+    assert 3 * sum(own) == 4 * near == 12 * (one + other)
+    assert one == other
+    assert regions(base, [low]).exact(1) >= one
+    assert regions(base, [high]).exact(1) >= other
 
 
 def test_within__a_narrow_law_far_from_zero_gets_mass_once_an_answer_is_known() -> None:

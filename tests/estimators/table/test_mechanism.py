@@ -14,6 +14,7 @@ from dpfrugal.estimators.table import mechanism
 from dpfrugal.estimators.table.base_measure import base_of_doubles
 from dpfrugal.estimators.table.codes import codes_of, doubles_of
 from dpfrugal.estimators.table.mechanism import Choice, Cut, Scores, choose_cut, rank
+from dpfrugal.estimators.table.positions import Positions
 from dpfrugal.privacy import choice
 from tests.support.naive_table import SMALL_WORLD, drawn, naive, statistics
 from tests.support.statistics import FALSE_ALARM
@@ -21,31 +22,41 @@ from tests.support.statistics import FALSE_ALARM
 HALF = Fraction(1, 2)
 
 
+ALL_POSITIONS = mechanism.POSITIONS
+
+
 @pytest.fixture(autouse=True)
 def few_positions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mechanism, "POSITIONS", 4)
+    monkeypatch.setattr(mechanism, "POSITIONS", Positions((0, 0)))
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[list[int], Choice, Fraction]:
     rows = draw(st.lists(st.integers(0, 6), max_size=12))
     ends = sorted(draw(st.tuples(st.integers(0, 6), st.integers(0, 4))) for _ in range(2))
-    low = Cut(*ends[0]) if draw(st.booleans()) else None
-    high = Cut(*ends[1]) if draw(st.booleans()) else None
+    of_all = draw(st.booleans())  # a pivot's target may lie beyond its ends, which need no positions
+    low, high = (
+        Cut(code, None if of_all and draw(st.booleans()) else position) if draw(st.booleans()) else None
+        for code, position in ends
+    )
     base = SMALL_WORLD.within(low.code if low else None, high.code if high else None)
     public = Choice(base, Fraction(1, draw(st.integers(1, 5))), low, high, draw(st.booleans()))
-    of_all = draw(st.booleans())  # a pivot's target may lie beyond its ends
     first = rank(statistics(rows), low) if low and not of_all else Fraction(0)
     last = rank(statistics(rows), high) if high and not of_all else Fraction(len(rows))
     return rows, public, first + Fraction(draw(st.integers(0, 12)), 12) * (last - first)
 
 
 @settings(max_examples=400, deadline=None)
-@given(cases(), st.sampled_from([Fraction(1, 3), Fraction(1), 75]))
+@given(
+    cases(),
+    st.sampled_from([Fraction(1, 3), Fraction(1), 75]),
+    st.sampled_from([Positions((0, 0)), Positions((1,))]),
+)
 def test_choice__is_the_definition_one_answer_at_a_time(
-    case: tuple[list[int], Choice, Fraction], cap: Fraction
+    case: tuple[list[int], Choice, Fraction], cap: Fraction, positions: Positions
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mechanism, "POSITIONS", positions)
         patch.setattr(mechanism, "CAP", cap)  # so low that rows lie beyond it
         rows, public, target = case
         expected, given_ = naive(rows, public, target), drawn(statistics(rows), public, target)
@@ -70,7 +81,7 @@ def test_choice__floats_are_close_to_exact_weights_at_full_size(
 ) -> None:
     """With 2^32 positions, and targets that are no round numbers."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mechanism, "POSITIONS", 2**32)
+        patch.setattr(mechanism, "POSITIONS", ALL_POSITIONS)
         rows = statistics(codes_of(np.array(values, dtype=np.float64)).tolist())
         target = Fraction(data.draw(st.integers(0, 10**15)), 10**15) * len(values)
         scores = Scores(rows, Choice(base_of_doubles(), Fraction(1, steepness), cuts=cuts), target)

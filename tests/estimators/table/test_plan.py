@@ -40,7 +40,7 @@ def test_planned__spends_the_guarantee_and_no_more(
     [
         ((Fraction(1, 2),), "replace", PureDP(epsilon=1), 2.83),
         ((Fraction(1, 2),), "add-remove", PureDP(epsilon=1), 1.42),
-        (THREE, "replace", PureDP(epsilon=1), 8.0),
+        (THREE, "replace", PureDP(epsilon=1), 8.5),
         (DECILES, "replace", PureDP(epsilon=1), 14.8),
         (DECILES, "add-remove", PureDP(epsilon=1), 9.0),
         (DECILES, "replace", ZCDP(rho=0.1), 8.0),

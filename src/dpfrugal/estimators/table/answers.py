@@ -8,16 +8,16 @@ from typing import Final
 
 from dpfrugal.estimators.table.base_measure import Base
 from dpfrugal.estimators.table.levels import Step
-from dpfrugal.estimators.table.mechanism import POSITIONS, Choice, Cut, choose_cut, rank
+from dpfrugal.estimators.table.mechanism import Choice, Cut, choose_cut, rank
 from dpfrugal.estimators.table.order_statistics import OrderStatistics
 from dpfrugal.estimators.table.plan import Plan
 from dpfrugal.privacy.choice import Bits
 from dpfrugal.privacy.guarantees import PureDP, Sensitivity
 from dpfrugal.privacy.noise import add_noise
 
-# Beside the first end of an interval 1 of 256 parts of the base is near it: a narrow table far from zero is found by
-# that part, and in others it does not draw the second end to the first.
-BESIDE: Final = 255
+# Beside the first end of an interval so little of the mass is near it that the second end is not drawn to it, and so
+# much that a narrow table far from zero is found.
+NEAR_FIRST_END: Final = (1020, 3, 1)
 
 
 def answers(rows: OrderStatistics, plan: Plan, base: Base, bits: Bits | None = None) -> tuple[int, ...]:
@@ -76,8 +76,9 @@ def _bounded(rows: OrderStatistics, plan: Plan, base: Base, at: int, bits: Bits 
     high: int | None = None
 
     def chosen(target: Fraction) -> int:
-        first, last = None if low is None else Cut(low, 0), None if high is None else Cut(high, POSITIONS)
-        near = base.within(low, high, own_parts=1 if low is not None and high is not None else BESIDE)
+        first, last = (None if end is None else Cut(end) for end in (low, high))
+        both = low is not None and high is not None
+        near = base.within(low, high) if both else base.within(low, high, NEAR_FIRST_END)
         public = Choice(near, plan.interval_slope, first, last)
         return choose_cut(rows, public, target, bits).code
 

@@ -4,8 +4,8 @@ A base is a sum of components with integer weights. A component is an ordered se
 all codes) and a spread over their indices (``spreads``). The mass of any range of codes is known as an integer and in
 float64.
 
-Worked number: of the base of doubles, half is spread over doubles, the binade from 4 to 8 having 0.25%, and half over
-the multiples of 1, 0.1, …, 0.0001: 7 has 0.049% of the whole and 7.25, which is a multiple of 0.01, 0.00020%.
+Worked number: of the base of doubles a third is spread over doubles, the binade from 4 to 8 having 0.18%, and half lies
+on numbers that people write: 7 has 0.038% of the whole, 6.99 has 0.017%, 7.25 has 0.0023%. 0 has 18%.
 """
 
 import math
@@ -18,12 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.estimators.table.codes import INFINITY, Codes, doubles_of
-from dpfrugal.estimators.table.spacings import MOST_INDEX, Decimals, Multiples, PowersOfTwo, Sizes, Spacing
-from dpfrugal.estimators.table.spreads import Binades, Even, Places, Spread
+from dpfrugal.estimators.table.spacings import MOST_INDEX, Decimals, Every, Multiples, PowersOfTwo, Sizes, Spacing
+from dpfrugal.estimators.table.spreads import UNIT_BITS, Binades, Even, Places, Single, Spread
 from dpfrugal.privacy import choice
 
 # How finely a range between two known answers is divided, in bits.
 FINE_BITS: Final = 40
+# How the mass between earlier answers is divided: this base, near them, on them.
+NEAR_EARLIER_ANSWERS: Final = (4, 3, 1)
+# What 0 has in the base of doubles: as much as 8192 binades of all doubles, since no number is met more often.
+ZERO_WEIGHT: Final = 8192 << UNIT_BITS
 
 
 @dataclass(frozen=True)
@@ -108,29 +112,39 @@ class Base:
     spacing: Spacing | None = None
     of_doubles: bool = False
 
-    def within(self, low: int | None, high: int | None, *, own_parts: int = 1) -> "Base":
+    def within(self, low: int | None, high: int | None, shares: tuple[int, int, int] = NEAR_EARLIER_ANSWERS) -> "Base":
         """The base of a range whose ends are earlier answers or public hints.
 
-        So many parts of its mass are this base's own; one part is near what is known: spread evenly between two ends,
-        or evenly over the binades of the distance from the only one.
+        Its mass is divided in ``shares``: the first is this base's own. The second is spread evenly between two ends,
+        or evenly over the binades of the distance from the only one. The third is on these ends themselves, as a value
+        that many rows have may hold several quantiles.
         """
         first, last = self.low if low is None else low, self.high if high is None else high
-        near = self._near(low, high)
-        if near is None:
-            return replace(self, low=first, high=last)
-        nothing = np.zeros(0, dtype=np.int64)
-        own, new = (Regions(parts, first, nothing, last).exact(0) for parts in (self.components, [near]))
-        if not new:
-            return replace(self, low=first, high=last)
-        # Each total times the other's weight: all parts are equal, in integers.
-        shared = math.gcd(own, new)
-        parts = [replace(part, weight=part.weight * (new // shared) * own_parts) for part in self.components]
-        return replace(self, low=first, high=last, components=(*parts, replace(near, weight=own // shared)))
-
-    def _near(self, low: int | None, high: int | None) -> Component | None:
-        """A component near one or two earlier answers."""
+        within = replace(self, low=first, high=last)
         ends = [end for end in (low, high) if end is not None and (not self.of_doubles or abs(end) < INFINITY)]
-        if not ends or low == high:
+        near = None if low == high else self._near(ends)
+        if near is None:
+            return within
+        known = [Component(1, Single(_index(self.spacing, end)), self.spacing) for end in ends]
+        groups = list(zip(shares, (list(self.components), [near], known), strict=True))
+        masses = [_mass(parts, first, last) for _, parts in groups]
+        if not masses[1]:
+            return within
+        # Each group's mass times its factor is its share of one number: in integers.
+        whole = math.lcm(*(mass for mass in masses if mass))
+        factors = [share * (whole // mass) if mass else 0 for (share, _), mass in zip(groups, masses, strict=True)]
+        common = math.gcd(*factors)
+        parts = [
+            replace(part, weight=part.weight * (factor // common))
+            for (_, group), factor in zip(groups, factors, strict=True)
+            for part in group
+            if factor
+        ]
+        return replace(within, components=tuple(parts))
+
+    def _near(self, ends: Sequence[int]) -> Component | None:
+        """A component near one or two earlier answers."""
+        if not ends:
             return None
         spacing = self.spacing
         if spacing is None and self.of_doubles:
@@ -138,10 +152,17 @@ class Base:
             if exponent is None:
                 return None
             spacing = PowersOfTwo(exponent)
-        if len(ends) == 2:
-            return Component(1, Even(), spacing)
-        centre = ends[0] if spacing is None else int(spacing.upto(np.array(ends))[0])
-        return Component(1, Binades(centre), spacing)
+        return Component(1, Even() if len(ends) == 2 else Binades(_index(spacing, ends[0])), spacing)
+
+
+def _index(spacing: Spacing | None, code: int) -> int:
+    """The index of the last point up to a code."""
+    return code if spacing is None else int(spacing.upto(np.array([code]))[0])
+
+
+def _mass(components: Sequence[Component], low: int, high: int) -> int:
+    """The mass of a range."""
+    return Regions(components, low, np.zeros(0, dtype=np.int64), high).exact(0)
 
 
 def _exponent(ends: NDArray[np.float64]) -> int | None:
@@ -157,15 +178,23 @@ def _exponent(ends: NDArray[np.float64]) -> int | None:
 
 
 def base_of_doubles() -> Base:
-    """All doubles and ±inf: half of the mass on multiples of 1, 0.1, …, 0.0001, the other half on doubles.
+    """All doubles and ±inf: about half of the mass on numbers that people write, a sixth on 0, a third on all.
 
-    A quarter of the latter is spread over all doubles, and a quarter each over those of ordinary size, from 2^-16 to
-    2^16, from 2^-64 to 2^64 and from 2^-256 to 2^256: sizes that are met more often have more mass.
+    People write multiples of 1, 0.1, …, 0.0001, of 0.25, and prices just below a whole number, as 12.99. Of the
+    third a quarter is spread over all of them, and a quarter each over those of ordinary size, from 2^-16 to 2^16,
+    from 2^-64 to 2^64 and from 2^-256 to 2^256: sizes that are met more often have more mass.
     """
-    # In units of 2^63 for a binade: 107 binades of each lattice, 4094 of all doubles, 64, 256 and 1024 of the others.
-    lattices = [Component(weight, Binades(), Decimals(places)) for places, weight in enumerate((64, 32, 32, 16, 16))]
+    # In units of 2^63: 107 binades of each lattice, 4094 of all doubles, 64, 256 and 1024 of the others.
+    spacings: tuple[Spacing, ...] = (
+        *(Decimals(places) for places in range(5)),
+        Every(25, 0, Decimals(2)),
+        Every(100, -1, Decimals(2)),
+    )
+    weights = (64, 32, 32, 16, 16, 16, 32)
+    lattices = [Component(weight, Binades(), spacing) for spacing, weight in zip(spacings, weights, strict=True)]
     sizes = [Component(weight << 11, Even(), Sizes(reach)) for reach, weight in ((16, 64), (64, 16), (256, 4))]
-    return Base(-INFINITY, INFINITY, (Component(1 << 11, Even()), *sizes, *lattices), of_doubles=True)
+    zero = Component(ZERO_WEIGHT, Single(0))
+    return Base(-INFINITY, INFINITY, (Component(1 << 11, Even()), *sizes, *lattices, zero), of_doubles=True)
 
 
 def base_of_decimals(places: int) -> Base:

@@ -25,7 +25,7 @@ Neighbours = Literal["replace", "add-remove"]
 class Step:
     """One choice: of which quantile, between which earlier ones, at what share of all rows or of those between.
 
-    ``cuts`` says that later choices are made beside its answer.
+    ``cuts`` says that later choices are made among the rows beside its answer.
     """
 
     quantile: int
@@ -56,7 +56,7 @@ def steps_of(quantiles: Sequence[Fraction], pivots: Sequence[int]) -> tuple[Step
     for first_end, last_end in pairwise(outer):
         others = _halved(first_end, last_end, share)
         places += [(middle, low, high, len(pivots) + level, False) for middle, low, high, level in others]
-    ends = {end for _, low, high, _, _ in places for end in (low, high)}
+    ends = {end for _, low, high, _, of_all in places for end in (low, high) if not of_all}
     return tuple(
         Step(
             quantile=middle,

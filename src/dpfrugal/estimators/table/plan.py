@@ -34,6 +34,8 @@ VALUE_SHARE: Final = Fraction(5, 16)
 UNNOTICED: Final = 0.01
 # Rows beyond a quantile, in units of 1 / slope, below which an answer may be drawn from far outside of the table.
 ENOUGH: Final = 12.5
+# By how much smaller the predicted errors must be for a plan with cuts: where many rows are equal, cuts cost more.
+CUTS_COST: Final = 1.2
 ROUNDED: Final = 2**20  # relative slopes are multiples of 2^-20
 
 # What one row can do: be replaced in a table or group, be added or removed, or leave one group for another.
@@ -149,7 +151,7 @@ def plan_of(asked: Asked) -> Plan:
         for power in (1, 2)
         for plan in (_with_levels(asked, power) if asked.intervals is None else [_with_intervals(asked, power)])
     ]
-    return min(plans, key=lambda plan: max(plan.errors))
+    return min(plans, key=lambda plan: max(plan.errors) * (CUTS_COST if any(s.cuts for s in plan.steps) else 1.0))
 
 
 def _with_levels(asked: Asked, power: int) -> list[Plan]:

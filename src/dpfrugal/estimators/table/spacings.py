@@ -1,7 +1,7 @@
 """Spacings: ordered sets of points among the codes, and the index of each point.
 
-The multiples of an integer, the multiples of 10^-places rounded to doubles, the doubles of ordinary size, the multiples
-of a power of two.
+The multiples of an integer, the multiples of 10^-places rounded to doubles, some of these at equal distances, the
+doubles of ordinary size, the multiples of a power of two.
 """
 
 import math
@@ -84,6 +84,29 @@ class Decimals(_AmongDoubles):
     def code(self, index: int) -> int:
         """The code of the double nearest to the decimal number."""
         return int(codes_of(np.array([index / 10.0**self.places]))[0])
+
+
+@dataclass(frozen=True)
+class Every:
+    """Some decimal numbers at equal distances: those whose index is k·step + first."""
+
+    step: int
+    first: int
+    of: Decimals
+
+    def upto(self, codes: Codes) -> Codes:
+        """Rounded down."""
+        indices: Codes = (self.of.upto(codes) - self.first) // self.step
+        return indices
+
+    def before(self, codes: Codes) -> Codes:
+        """Likewise."""
+        indices: Codes = (self.of.before(codes) - self.first) // self.step
+        return indices
+
+    def code(self, index: int) -> int:
+        """The code of the decimal number."""
+        return self.of.code(index * self.step + self.first)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Spreads: how mass is divided among the indices of points, as exact cumulative integers.
 
-Evenly (``Even``), or evenly over the binades of the distance from a centre and evenly within each (``Binades``).
+Evenly (``Even``), evenly over the binades of the distance from a centre and evenly within each (``Binades``), or all
+on one index (``Single``).
 Cumulative masses are exact pairs high·2^bits + low, so that differences are known as integers and, with no
 cancellation, in float64 to within a few roundings.
 """
@@ -114,6 +115,25 @@ class Binades:
         binade, within = divmod(rest, unit)
         distance = (1 << binade) + (within >> (UNIT_BITS - binade))
         return self.centre + (distance if position > 0 else -distance)
+
+
+@dataclass(frozen=True)
+class Single:
+    """Mass 1 for one index, and none elsewhere."""
+
+    centre: int
+
+    def upto(self, indices: Codes) -> Places:
+        """1 from the index on."""
+        return Places((indices >= self.centre).astype(np.int64), np.zeros(indices.size, dtype=np.uint64), 0)
+
+    def below(self, indices: Codes) -> Places:
+        """1 beyond the index."""
+        return Places((indices > self.centre).astype(np.int64), np.zeros(indices.size, dtype=np.uint64), 0)
+
+    def index(self, position: int) -> int:
+        """There is but one."""
+        return self.centre
 
 
 def _first(number: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
