@@ -7,16 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpfrugal.estimators.table.intervals import IntervalRule, Margin
+from dpfrugal.estimators.table.intervals import BITS, IntervalRule, Margin
 
 
-def test_margin__worked_number() -> None:
-    margin = IntervalRule().margin(Fraction(1, 2), Fraction(5, 32))
-    expected = math.sqrt(1.959964**2 * 2500 + (math.log(20) * 6.4) ** 2) + 1
-    assert float(margin.rows(10_000)) == pytest.approx(expected, abs=1e-3)
-    assert float(IntervalRule(of="table").margin(Fraction(1, 2), Fraction(1, 8)).rows(10_000)) == pytest.approx(
-        8 * math.log(20) + 1, abs=1e-3
-    )
+def test_margin__worked_numbers() -> None:
+    margin = IntervalRule().margin(Fraction(1, 2), Fraction(1, 4))
+    assert float(margin.rows(10_000)) == pytest.approx(98.0, abs=0.01)
+    assert float(margin.rows(400)) == pytest.approx(4 * (3 + math.log(20)), abs=0.01)
+    assert IntervalRule(of="table").margin(Fraction(1, 2), Fraction(1, 4)).rows(10**9) == margin.rows(0)
 
 
 @given(
@@ -27,11 +25,12 @@ def test_margin__worked_number() -> None:
 )
 def test_margin__grows_by_no_more_than_it_states(q: Fraction, slope: Fraction, confidence: float, n: int) -> None:
     margin = IntervalRule(confidence).margin(q, slope)
-    for rows in (0, n):
+    turn = margin.least**2 // margin.per_row  # from here on the root is the larger one
+    for rows in (0, n, turn, turn + 1):
         assert 0 <= margin.rows(rows + 1) - margin.rows(rows) <= margin.growth
 
 
 def test_margin__growth_is_attained() -> None:
-    margin = Margin(10**9, 10**9)
-    assert margin.rows(1) - margin.rows(0) > margin.growth * Fraction(8, 10)
+    margin = Margin(4**BITS, 100 * 2**BITS)
+    assert margin.rows(10_001) - margin.rows(10_000) > margin.growth * Fraction(99, 100)
     assert IntervalRule(of="table").margin(Fraction(1, 2), Fraction(1)).growth == 0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dpfrugal.estimators.table.intervals import IntervalRule
 from dpfrugal.estimators.table.levels import Neighbours, ranges
-from dpfrugal.estimators.table.plan import CHECK, Asked, Change, Plan, plan_of, planned
+from dpfrugal.estimators.table.plan import Asked, Change, Plan, plan_of, planned
 from dpfrugal.privacy.choice import Ranges
 from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dpfrugal.privacy.zcdp_conversions import rho_for
@@ -60,13 +60,11 @@ def spent(plan: Plan, change: Change) -> Ranges:
     asked, parts = plan.asked, []
     times, how = (2, "add-remove") if change == "regroup" else (1, change)
     for q, margin in zip(asked.quantiles, plan.margins, strict=False):
-        end = 2 * (max(q, 1 - q) + margin.growth)
-        sizes = [max(end, Fraction(2))] * 2 + [Fraction(2)] if how == "replace" else [end, end, 2 * max(q, 1 - q)]
-        parts += [Ranges(size, size**2).scaled(plan.interval_slope) for size in sizes]
-        parts.append(Ranges(Fraction(1), Fraction(4)).scaled(plan.interval_slope * CHECK))
-    if plan.steps:
-        levels = ranges(plan.steps, "replace" if how == "replace" else "add-remove")
-        parts += [part.scaled(each) for part, each in zip(levels, plan.slopes, strict=True)]
+        size = 2 * (max(q, 1 - q) + margin.growth)
+        size = max(size, Fraction(2)) if how == "replace" else size
+        parts.append(Ranges(size, size**2).scaled(plan.interval_slope))
+    levels = ranges(plan.steps, "replace" if how == "replace" else "add-remove")
+    parts += [part.scaled(each) for part, each in zip(levels, plan.slopes, strict=True)]
     parts.append(Ranges(Fraction(1), Fraction(4)).scaled(plan.counts_slope))
     total = Ranges(sum((p.l1 for p in parts), Fraction(0)), sum((p.l2_squared for p in parts), Fraction(0)))
     return Ranges(times * total.l1, times * total.l2_squared).scaled(Fraction(asked.rows_per_person))

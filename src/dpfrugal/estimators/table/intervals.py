@@ -1,15 +1,15 @@
-"""Confidence intervals: at which ranks their ends are chosen.
+"""Confidence intervals: how many rows an interval must hold on either side of its quantile's rank.
 
-The ends of an interval are two more choices on all rows, at the ranks q·n − m and q·n + m. The margin
-m = √(z²·q(1−q)·n + (a·b)²) + 1 covers the sampling error of a table of n rows drawn from a population (a normal deviate
-z times the standard deviation of a binomial number), and the error of the choice itself (b = 1 / slope rows, which it
-exceeds by a factor a with probability e^−a). For an interval of the table's own quantile the first term is left out.
+An interval is drawn around a released value (``radius``) so that about ``margin`` rows lie between the rank q·n and
+either end. The margin is the larger of two: a normal deviate z times the standard deviation √(q(1−q)·n) of a binomial
+number, which covers the sampling error of a table drawn from a population; and six times b = 1 / slope rows, which
+covers the error of the choice itself. For an interval of the table's own quantile it is the latter.
 
 Where n is private the margin moves with it, by at most ``growth`` for one row: that is part of the range of the choice
-(docs/proofs.md, Theorem 18). The root is an integer square root, so the rank is an exact rational.
+(docs/proofs.md, Theorem 18). The root is an integer square root, so the margin is an exact rational.
 
-Worked number: the median of 10,000 rows at ε = 1. Each end is chosen at ε/4, so b = 8 rows, and the ends are
-√(1.96²·2500 + (3·8)²) + 1 = 102 rows from rank 5,000; the exact interval of a sample has its ends 98 rows from it.
+Worked number: the median of 10,000 rows at ε = 1. The radius is chosen at ε/2, so b = 4 rows, and the margin is
+1.96·50 = 98 rows, as that of the exact interval of a sample; of 400 rows it would be 24, and the exact one 20.
 """
 
 import math
@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 IntervalOf = Literal["population", "table"]
 BITS: Final = 16  # a margin is a multiple of 2^-16 rows
-SPARE: Final = 1  # a row for the difference between a binomial number and a normal one
+CERTAIN: Final = 3  # added to the logarithm of 1 / (2·tail) for the error of the choice: 3 + 3 at 95%
 
 
 @dataclass(frozen=True)
@@ -36,30 +36,32 @@ class IntervalRule:
         return (1 - self.confidence) / 2
 
     def margin(self, quantile: Fraction, slope: Fraction) -> "Margin":
-        """The margin of a quantile whose ends are chosen with this slope."""
-        noise = math.log(1 / (2 * self.tail)) / float(slope)
+        """The margin of a quantile whose radius is chosen with this slope."""
+        noise = (CERTAIN + math.log(1 / (2 * self.tail))) / float(slope)
         deviate = NormalDist().inv_cdf(1 - self.tail) if self.of == "population" else 0.0
         per_row = deviate**2 * float(quantile * (1 - quantile))
-        return Margin(math.ceil(per_row * 4**BITS), math.ceil(noise**2 * 4**BITS))
+        return Margin(math.ceil(per_row * 4**BITS), math.ceil(noise * 2**BITS))
 
 
 @dataclass(frozen=True)
 class Margin:
-    """√(per_row·n + constant) + 1 rows, both numbers in units of 4^-16."""
+    """The larger of √(per_row·n) rows and of ``least`` rows, in units of 4^-16 and 2^-16."""
 
     per_row: int
-    constant: int
+    least: int
 
     def rows(self, number: int) -> Fraction:
         """The margin for a table of so many rows."""
-        return SPARE + Fraction(math.isqrt(self.per_row * number + self.constant), 2**BITS)
+        return Fraction(max(math.isqrt(self.per_row * number), self.least), 2**BITS)
 
     @property
     def growth(self) -> Fraction:
         """By how much it differs at most between a table and one with a row more.
 
-        √(x + A) − √x ≤ A / (2√x), with x at least the constant; and rounding down adds at most one unit.
+        √(x + A) − √x ≤ A / (2√x), with √x at least ``least`` − A / (2√x) where the root matters; and rounding down adds
+        at most one unit.
         """
         if not self.per_row:
             return Fraction(0)
-        return (Fraction(self.per_row, 2 * max(math.isqrt(self.constant), 1)) + 1) / 2**BITS
+        least = math.isqrt(max(self.least**2 - self.per_row, 1))
+        return (Fraction(self.per_row, 2 * least) + 1) / 2**BITS

@@ -26,12 +26,7 @@ from dpfrugal.privacy.guarantees import Guarantee
 
 # The part of the guarantee that the noisy number of rows gets, where there is one; choices get the rest.
 COUNTS_SHARE: Final = Fraction(1, 10)
-# With intervals each quantile has three choices of one slope, and a check whose slope is 2/5 of that: under replace
-# they cost 5 + 5 + 5 + 1 sixteenths of what the quantile costs.
-CHECK: Final = Fraction(2, 5)
-VALUE_SHARE: Final = Fraction(5, 16)
-# How likely the check passes an end that has no rows beyond it.
-UNNOTICED: Final = 0.01
+INTERVALS_SHARE: Final = Fraction(1, 2)  # of what that leaves
 # Rows beyond a quantile, in units of 1 / slope, below which an answer may be drawn from far outside of the table.
 ENOUGH: Final = 12.5
 # By how much smaller the predicted errors must be for a plan with cuts: where many rows are equal, cuts cost more.
@@ -68,8 +63,8 @@ class Asked:
     def shares(self) -> dict[str, Fraction]:
         """The parts of the guarantee: of its ε or ρ."""
         counts = COUNTS_SHARE if self.counts else Fraction(0)
-        values = (1 - counts) * (1 if self.intervals is None else VALUE_SHARE)
-        shares = {"values": values, "intervals": 1 - counts - values, "rows": counts}
+        intervals = Fraction(0) if self.intervals is None else (1 - counts) * INTERVALS_SHARE
+        shares = {"values": 1 - counts - intervals, "intervals": intervals, "rows": counts}
         return {part: share for part, share in shares.items() if share}
 
 
@@ -77,14 +72,14 @@ class Asked:
 class Plan:
     """Public, and the whole of what is asked of the rows.
 
-    Without intervals ``steps`` are the choices in order, and ``slopes`` those of their levels. With intervals
-    ``interval_slope`` is the slope of all choices, and ``margins`` say how far from a quantile its ends are chosen.
-    ``check_slope`` and ``counts_slope`` are the ε of discrete Laplace noise on numbers of rows.
+    ``steps`` are the choices of the values in order, and ``slopes`` those of their levels. ``interval_slope`` is that
+    of the radius of an interval, and ``margins`` say how many rows intervals must have to spare. ``counts_slope`` is
+    the ε of discrete Laplace noise on numbers of rows.
     """
 
     asked: Asked
-    steps: tuple[Step, ...] = ()
-    slopes: tuple[Fraction, ...] = ()
+    steps: tuple[Step, ...]
+    slopes: tuple[Fraction, ...]
     interval_slope: Fraction = Fraction(0)
     margins: tuple[Margin, ...] = ()
     counts_slope: Fraction = Fraction(0)
@@ -95,20 +90,8 @@ class Plan:
         return self.asked.quantiles
 
     @property
-    def check_slope(self) -> Fraction:
-        """The slope of the check whether rows lie beyond an end."""
-        return self.interval_slope * CHECK
-
-    @property
-    def confirming(self) -> int:
-        """How many rows the check must find."""
-        return math.ceil(math.log(1 / (2 * UNNOTICED)) / float(self.check_slope))
-
-    @property
     def errors(self) -> tuple[float, ...]:
         """The predicted error of each answer in rows, root mean square, where the base is even around the quantile."""
-        if self.margins:
-            return (math.sqrt(2) / float(self.interval_slope),) * len(self.quantiles)
         slopes = np.array([float(part) for part in self.slopes])
         return tuple(np.sqrt(2 * squares_of(self.steps) @ slopes**-2.0).tolist())
 
@@ -117,8 +100,6 @@ class Plan:
 
         Each of the k errors that the answer's rank inherits exceeds its own bound with probability beta / k.
         """
-        if self.margins:
-            return (math.log(1 / beta) / float(self.interval_slope),) * len(self.quantiles)
         return tuple(
             sum(part * math.log(len(terms) / beta) / float(self.slopes[level]) for level, part in terms)
             for terms in influences(self.steps)
@@ -127,8 +108,6 @@ class Plan:
     @property
     def rows_needed(self) -> tuple[int, ...]:
         """How many rows a table should have for each quantile; with fewer an answer may come from far outside of it."""
-        if self.margins:
-            return tuple(math.ceil(self.confirming / min(q, 1 - q)) for q in self.quantiles)
         level = {step.quantile: step.level for step in self.steps}
         return tuple(
             math.ceil(ENOUGH / float(self.slopes[level[at]] * min(q, 1 - q))) for at, q in enumerate(self.quantiles)
@@ -145,58 +124,40 @@ def planned(
 @lru_cache(maxsize=256)
 def plan_of(asked: Asked) -> Plan:
     """The plan whose largest predicted error is smallest."""
+    plans = []
     # Whether the sum of ranges or that of their squares counts is the guarantee's affair: try both.
-    plans = [
-        plan
-        for power in (1, 2)
-        for plan in (_with_levels(asked, power) if asked.intervals is None else [_with_intervals(asked, power)])
-    ]
+    for power in (1, 2):
+        for pivots in promising(asked.quantiles, lambda steps: _sizes(_values(asked, steps), power), power):  # noqa: B023
+            steps = steps_of(asked.quantiles, pivots)
+            values = _values(asked, steps)
+            relative = relative_slopes(_sizes(values, power), squares_of(steps), power)
+            plans.append(_shared(asked, steps, _scaled(values, relative), relative, power))
     return min(plans, key=lambda plan: max(plan.errors) * (CUTS_COST if any(s.cuts for s in plan.steps) else 1.0))
 
 
-def _with_levels(asked: Asked, power: int) -> list[Plan]:
-    """Plans of values only, with several sets of pivots."""
-    plans = []
-    for pivots in promising(asked.quantiles, lambda steps: _sizes(_values(asked, steps), power), power):
-        steps = steps_of(asked.quantiles, pivots)
-        values = _values(asked, steps)
-        relative = relative_slopes(_sizes(values, power), squares_of(steps), power)
-        slope_of_values, counts_slope = _slopes(asked, _scaled(values, relative), power)
-        plans.append(
-            Plan(asked, steps, tuple(slope_of_values * factor for factor in relative), counts_slope=counts_slope)
-        )
-    return plans
+def _shared(asked: Asked, steps: tuple[Step, ...], values: Part, relative: Sequence[Fraction], power: int) -> Plan:
+    """The plan with these slopes of the levels relative to each other, after every part has got its share.
 
-
-def _with_intervals(asked: Asked, power: int) -> Plan:
-    """The plan of values and intervals.
-
-    The ranges of the ends depend on their margins, these on the slope, and that on all ranges. A margin grows the less
-    with n the gentler the slope is, so growths at a slope that is too steep bound those at the right one.
+    The ranges of the radii depend on their margins, these on their slope, and that on all ranges. A margin grows the
+    less with n the gentler the slope is, so growths at a slope that is too steep bound those at the right one.
     """
-    assert asked.intervals is not None  # noqa: S101 - for the type checker
     growths = [Fraction(0)] * len(asked.quantiles)
     while True:
-        interval_slope, counts_slope = _slopes(asked, _intervals(asked, growths), power)
-        margins = tuple(asked.intervals.margin(q, interval_slope) for q in asked.quantiles)
-        if all(margin.growth <= growth for margin, growth in zip(margins, growths, strict=True)):
-            return Plan(asked, interval_slope=interval_slope, margins=margins, counts_slope=counts_slope)
+        parts = {"values": values, "intervals": _intervals(asked, growths), "rows": _counts(asked)}
+        factors = {part: _factor(parts[part], share, power) for part, share in asked.shares.items()}
+        totals = [
+            _total([each.scaled(factor) for part, factor in factors.items() for each in parts[part][change]])
+            for change in asked.changes
+        ]
+        most = Ranges(max(total.l1 for total in totals), max(total.l2_squared for total in totals))
+        steepest = slope(asked.guarantee, most.scaled(Fraction(asked.rows_per_person)))
+        slopes = {part: steepest * factors.get(part, Fraction(0)) for part in parts}
+        rule = asked.intervals
+        margins = () if rule is None else tuple(rule.margin(q, slopes["intervals"]) for q in asked.quantiles)
+        if all(margin.growth <= growth for margin, growth in zip(margins, growths, strict=False)):
+            value_slopes = tuple(slopes["values"] * factor for factor in relative)
+            return Plan(asked, steps, value_slopes, slopes["intervals"], margins, slopes["rows"])
         growths = [max(margin.growth, growth) for margin, growth in zip(margins, growths, strict=True)]
-
-
-def _slopes(asked: Asked, choices: Part, power: int) -> tuple[Fraction, Fraction]:
-    """By what the slopes of the choices are multiplied, and the slope of the counts, so that all have their shares."""
-    parts = {"choices": (choices, 1 - (COUNTS_SHARE if asked.counts else Fraction(0)))}
-    if asked.counts:
-        parts["rows"] = (_counts(asked), COUNTS_SHARE)
-    factors = {name: _factor(part, share, power) for name, (part, share) in parts.items()}
-    totals = [
-        _total([each.scaled(factors[name]) for name, (part, _) in parts.items() for each in part[change]])
-        for change in asked.changes
-    ]
-    most = Ranges(max(total.l1 for total in totals), max(total.l2_squared for total in totals))
-    steepest = slope(asked.guarantee, most.scaled(Fraction(asked.rows_per_person)))
-    return steepest * factors["choices"], steepest * factors.get("rows", Fraction(0))
 
 
 def _values(asked: Asked, steps: Sequence[Step]) -> Part:
@@ -205,18 +166,15 @@ def _values(asked: Asked, steps: Sequence[Step]) -> Part:
 
 
 def _intervals(asked: Asked, growths: Sequence[Fraction]) -> Part:
-    """The ranges of each quantile's ends, value and check, if margins grow by so much with a row (Theorem 18)."""
+    """The ranges of each quantile's radius, if margins grow by so much with a row (Theorem 18)."""
 
-    def ranges_of(neighbours: Neighbours) -> list[Ranges]:
-        found = []
-        for q, growth in zip(asked.quantiles, growths, strict=True):
-            end, value = range_of(q) + 2 * growth, range_of(q)
-            if neighbours == "replace":  # a replaced row may also become one that does not count
-                end, value = max(end, Fraction(2)), Fraction(2)
-            found += [Ranges(end, end**2), Ranges(end, end**2), Ranges(value, value**2), COUNT.scaled(CHECK)]
-        return found
+    def radii(neighbours: Neighbours) -> list[Ranges]:
+        alone = [range_of(q) + 2 * growth for q, growth in zip(asked.quantiles, growths, strict=True)]
+        # A replaced row may also become one that does not count.
+        sizes = [max(size, Fraction(2)) if neighbours == "replace" else size for size in alone]
+        return [Ranges(size, size**2) for size in sizes]
 
-    return {change: _changed(change, ranges_of) for change in asked.changes}
+    return {change: _changed(change, radii) for change in asked.changes}
 
 
 def _counts(asked: Asked) -> Part:

@@ -11,12 +11,13 @@ from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ParameterError
-from dpfrugal.estimators.table.answers import Bounded, answers, bounded_answers
+from dpfrugal.estimators.table.answers import answers, intervals_around
 from dpfrugal.estimators.table.columns import Kind, hinted, read_column
 from dpfrugal.estimators.table.intervals import IntervalOf, IntervalRule
 from dpfrugal.estimators.table.levels import Neighbours
 from dpfrugal.estimators.table.order_statistics import OrderStatistics
 from dpfrugal.estimators.table.plan import Asked, plan_of
+from dpfrugal.estimators.table.radius import Interval
 from dpfrugal.estimators.table.release import TableRelease
 from dpfrugal.parameters import NanPolicy
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
@@ -87,19 +88,13 @@ def private_quantiles(
     rows = OrderStatistics(np.clip(read.codes, base.low, base.high))
     account.before_noise()
     with account.owning_up():
-        if asked.intervals is None:
-            codes: Sequence[int] = answers(rows, plan, base)
-            bounded: tuple[Bounded, ...] = ()
-        else:
-            bounded = bounded_answers(rows, plan, base)
-            codes = sorted(answer.value for answer in bounded)
+        codes = answers(rows, plan, base)
         order = [asked.quantiles.index(Fraction(repr(q))) for q in checked]
-        lower, upper = _ends(read.kind, bounded)
+        drawn = [_ends(read.kind, interval) for interval in intervals_around(rows, plan, base, codes)]
         return TableRelease(
             values=tuple(read.kind.answer(codes[at]) for at in order),
-            lower=tuple(lower[at] for at in order) if bounded else None,
-            upper=tuple(upper[at] for at in order) if bounded else None,
-            confirmed=tuple(bounded[at].confirmed for at in order) if bounded else None,
+            lower=tuple(drawn[at][0] for at in order) if intervals else None,
+            upper=tuple(drawn[at][1] for at in order) if intervals else None,
             quantiles=checked,
             guarantee=guarantee,
             items=read.rows if neighbours == "replace" else None,
@@ -118,12 +113,9 @@ def interval_rule(intervals: bool, confidence: float, interval_of: IntervalOf) -
     return rule if parameters.truth("intervals", intervals) else None
 
 
-def _ends(kind: Kind, bounded: Sequence[Bounded]) -> tuple[list[Any], list[Any]]:
-    """The ends of all intervals: they do not decrease with q, as values do not, and unconfirmed ones are unbounded."""
-    lower, upper = sorted(answer.lower for answer in bounded), sorted(answer.upper for answer in bounded)
-    low, high = (None, None) if isinstance(kind.answer(0), np.generic) else (-math.inf, math.inf)
-    sure = [answer.confirmed for answer in bounded]
-    return (
-        [kind.answer(code) if is_sure else low for code, is_sure in zip(lower, sure, strict=True)],
-        [kind.answer(code) if is_sure else high for code, is_sure in zip(upper, sure, strict=True)],
-    )
+def _ends(kind: Kind, interval: Interval) -> tuple[Any, Any]:
+    """The ends of an interval; among times, which have no ±inf, an unbounded one has None."""
+    low, high = kind.answer(interval.low), kind.answer(interval.high)
+    if interval.bounded:
+        return low, high
+    return (None, None) if isinstance(low, np.generic) else (-math.inf, math.inf)

@@ -28,7 +28,6 @@ class TableRelease(Release):
     values: tuple[Any, ...]
     lower: tuple[Any, ...] | None = None
     upper: tuple[Any, ...] | None = None
-    confirmed: tuple[bool, ...] | None = None
     items: Any
     neighbours: Neighbours
     plan: Plan = field(repr=False)
@@ -90,15 +89,18 @@ class TableRelease(Release):
     def reasons(self) -> tuple[str | None, ...]:
         """For each quantile why its answer may come from far outside of the table; None where it does not.
 
-        Known from the noisy number of rows beyond it where there are intervals, else from the number of rows where
-        that is public.
+        Known from its interval, which is then unbounded; without intervals from the number of rows where that is
+        public.
         """
         needed = self._in_order(self.plan.rows_needed)
-        sure = self.confirmed or tuple(self.items is None or self.items >= rows for rows in needed)
+        if self.lower is None or self.upper is None:
+            doubtful = [self.items is not None and self.items < rows for rows in needed]
+        else:
+            doubtful = [low is None or high - low == math.inf for low, high in self.intervals()]
         there = "" if self.items is None else f", there are {self.items:,}"
         return tuple(
-            None if is_sure else f"too few rows for q={q:g}: about {rows:,} are needed at {self.guarantee}{there}"
-            for q, rows, is_sure in zip(self.quantiles, needed, sure, strict=True)
+            f"too few rows for q={q:g}: about {rows:,} are needed at {self.guarantee}{there}" if is_doubtful else None
+            for q, rows, is_doubtful in zip(self.quantiles, needed, doubtful, strict=True)
         )
 
     def _in_order(self, ascending: tuple[Any, ...]) -> tuple[Any, ...]:
