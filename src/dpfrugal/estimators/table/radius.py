@@ -60,37 +60,41 @@ class Interval:
 def radii_around(base: Base, value: int) -> Radii:
     """The public list for a value: 32 radii in each octave up to four times the value, then one an octave, then ∞."""
     number = float(doubles_of(np.array([value]))[0]) if base.of_doubles else float(value)
-    if math.isinf(number):
-        number = 0.0
-    middle = math.frexp(number)[1] if number else 0
-    octaves = np.concatenate(
-        [
-            np.arange((middle - FINEST) * PER_OCTAVE, (middle + 2) * PER_OCTAVE) / PER_OCTAVE,
-            np.arange(middle + 2.0, middle + BEYOND + 1),
-        ]
-    )
-    density = 1 / (1 + np.abs(octaves - (middle - LIKELY))) ** 2 + 1 / (16 * (1 + np.abs(octaves)) ** 2)
+    octaves = _octaves(math.frexp(number)[1]) if math.isfinite(number) else np.zeros(0)
     radii = np.exp2(np.clip(octaves, -1074.0, 1023.0))
     if base.of_doubles:
         with np.errstate(over="ignore"):
             low, high = codes_of(number - radii), codes_of(number + radii)
     else:
-        radii = np.floor(np.minimum(radii, 2.0**63))
-        low, high = (
-            np.array([value + sign * int(radius) for radius in radii.tolist()], dtype=object) for sign in (-1, 1)
-        )
-    masses = np.maximum(density * UNIT, 1).astype(np.int64)
-    low = np.clip(np.concatenate([[value], low, [base.low]]), base.low, base.high).astype(np.int64)
-    high = np.clip(np.concatenate([[value], high, [base.high]]), base.low, base.high).astype(np.int64)
-    masses = np.concatenate([[UNIT // 4], masses, [0]])
+        whole = [int(radius) for radius in np.minimum(radii, 2.0**64).tolist()]
+        low, high = (_clipped([value + sign * radius for radius in whole], base) for sign in (-1, 1))
+    low = np.concatenate([[value], np.clip(low, base.low, base.high), [base.low]])
+    high = np.concatenate([[value], np.clip(high, base.low, base.high), [base.high]])
+    masses = np.concatenate([[UNIT // 4], _masses(octaves, math.frexp(number)[1]), [0]])
     # A radius that is the same as the one before it, or the whole range already, adds nothing.
-    new = np.append(True, (np.diff(low) < 0) | (np.diff(high) > 0))
-    new[-1] = True
+    new = np.append(True, (low[1:] < low[:-1]) | (high[1:] > high[:-1]))
     new[:-1] &= (low[:-1] > base.low) | (high[:-1] < base.high)
+    new[-1] = True
     masses = masses[new]
     # Half of the mass is on ∞: a table with too few rows must not be given a radius by chance.
-    masses[-1] = masses.sum()
+    masses[-1] = max(masses.sum(), 1)
     return Radii(low[new], high[new], masses)
+
+
+def _octaves(middle: int) -> NDArray[np.float64]:
+    """The logarithms of the radii around a value of the octave ``middle``."""
+    fine = np.arange((middle - FINEST) * PER_OCTAVE, (middle + 2) * PER_OCTAVE) / PER_OCTAVE
+    return np.concatenate([fine, np.arange(middle + 2.0, middle + BEYOND + 1)])
+
+
+def _masses(octaves: NDArray[np.float64], middle: int) -> Codes:
+    """Most for a sixteenth of the value, some for 1, and the less the more octaves a radius is away from both."""
+    near = 1 / (1 + np.abs(octaves - (middle - LIKELY))) ** 2 + 1 / (16 * (1 + np.abs(octaves)) ** 2)
+    return np.maximum(near * UNIT, 1).astype(np.int64)
+
+
+def _clipped(numbers: Sequence[int], base: Base) -> Codes:
+    return np.array([min(max(number, base.low), base.high) for number in numbers], dtype=np.int64)
 
 
 class Spares:
