@@ -1,0 +1,80 @@
+"""Columns of CSV and JSON Lines files as a caller reads them: items, what lies beside them, and the line at fault."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpfrugal.errors import TableError
+from dpfrugal.inputs.files import open_column
+
+
+def read(path: Path, column: str | None = None, beside: tuple[str, ...] = ()) -> list[Any]:
+    return [row for batch, _ in open_column(path, column, beside=beside).batches for row in batch.to_pylist()]
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.tsv", "a.tsv.gz"])
+def test_csv_column__reads_items_and_what_lies_beside_them_as_text(name: str, tmp_path: Path) -> None:
+    text = 'who,ms,page\n007,1.5,"a b"\n,-2,\n1e3,,NA\n'
+    path = written(tmp_path / name, text.replace(",", "\t") if "tsv" in name else text)
+    assert read(path, "ms") == [1.5, -2.0, None]
+    assert read(path, "ms", ("who", "page")) == [
+        {"ms": 1.5, "who": "007", "page": "a b"},
+        {"ms": -2.0, "who": None, "page": None},
+        {"ms": None, "who": "1e3", "page": "NA"},
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.ndjson", "a.ndjson.gz"])
+def test_ndjson_column__reads_items_and_fields_beside_them_in_their_own_type(name: str, tmp_path: Path) -> None:
+    lines = ['{"ms": 1, "who": "007", "n": 3, "ok": true}', '{"n": null, "ms": -2.5}', '{"who": "x", "other": [1]}']
+    path = written(tmp_path / name, "\n".join(lines) + "\n")
+    assert read(path, "ms") == [1.0, -2.5, None]
+    assert read(path, "ms", ("who", "n", "ok")) == [
+        {"ms": 1.0, "who": "007", "n": 3, "ok": True},
+        {"ms": -2.5, "who": None, "n": None, "ok": None},
+        {"ms": None, "who": "x", "n": None, "ok": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("a.csv", "ms,b\n1,x\n2\n", "line 3 has 1 fields"),
+        ("a.csv", 'ms,b\n1,"two\nlines"\nsecret,x\n', "line 4, column 'ms': not a number"),
+        ("a.csv.gz", "ms,b\n1,x\nsecret,x\n", "line 3, column 'ms': not a number"),
+        ("a.ndjson", '{"ms": 1}\n\n{"ms": "secret"}\n', "line 3, column 'ms': not a number"),
+        ("a.ndjson", '{"ms": 1}\n["secret"]\n', "line 2 is not a JSON object"),
+    ],
+)
+def test_csv_and_json__name_the_line_at_fault_and_show_none_of_it(
+    name: str, text: str, line: str, tmp_path: Path
+) -> None:
+    with pytest.raises(TableError) as refused:
+        read(written(tmp_path / name, text), "ms")
+    assert line in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_ndjson_column__refuses_fields_beside_it_that_are_no_keys_or_change_their_type(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.ndjson", '{"ms": 1, "who": "a", "where": [1]}\n{"ms": 2, "who": 7}\n')
+    with pytest.raises(TableError, match="'where' must hold strings, integers or truth values"):
+        read(path, "ms", ("where",))
+    with pytest.raises(TableError, match="line 2 has another type of 'who'"):
+        read(path, "ms", ("who",))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.ndjson"])
+def test_csv_and_json__count_their_progress_in_bytes_on_disk(name: str, tmp_path: Path) -> None:
+    row = '{"ms": 12345.5}\n' if "json" in name else "12345.5\n"
+    path = written(tmp_path / name, ("" if "json" in name else "ms\n") + row * 300_000)
+    column = open_column(path, "ms")
+    made = [size for _, size in column.batches]
+    assert len(made) > 1
+    assert (column.unit, column.total, sum(made)) == ("bytes", path.stat().st_size, path.stat().st_size)
