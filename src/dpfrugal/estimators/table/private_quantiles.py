@@ -9,7 +9,7 @@ import numpy as np
 from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
-from dpfrugal.errors import ItemError, ParameterError
+from dpfrugal.errors import ItemError
 from dpfrugal.estimators.table.columns import hinted, read_column
 from dpfrugal.estimators.table.levels import Neighbours, answers, planned
 from dpfrugal.estimators.table.order_statistics import OrderStatistics
@@ -57,13 +57,14 @@ def private_quantiles(
     parameters.one_of("neighbours", neighbours, get_args(Neighbours))
     rows_per_person = parameters.max_items_per_person(max_items_per_person)
     parameters.nan_policy(nan_policy)
-    if ledger is not None and neighbours == "add-remove":
-        raise ParameterError('ledger totals are for rows that are replaced; neighbours="add-remove" cannot be added.')
     # As decimals: 0.9 of ten rows is nine rows, which the float 0.9 is not.
     exact = tuple(sorted(Fraction(repr(q)) for q in checked))
     plan = planned(exact, guarantee, neighbours, rows_per_person)
     account = Account.opened(
-        ledger, dataset, guarantee, by=private_quantiles.__name__, max_items_per_person=rows_per_person
+        *(ledger, dataset, guarantee),
+        by=private_quantiles.__name__,
+        max_items_per_person=rows_per_person,
+        neighbours=neighbours,
     )
     read = read_column(data, column, nan_policy)
     if not read.rows and neighbours == "replace":
