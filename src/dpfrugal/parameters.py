@@ -14,6 +14,7 @@ from dpfrugal.errors import ParameterError, ParameterTypeError
 
 NanPolicy = Literal["raise", "omit"]
 NullKeys = Literal["raise", "drop"]
+Neighbours = Literal["replace", "add-remove"]
 
 MOST_PER_PERSON: Final = 10**9
 MOST_THREADS: Final = 64
@@ -90,6 +91,11 @@ def nan_policy(value: NanPolicy) -> NanPolicy:
 def null_keys(value: NullKeys) -> NullKeys:
     """``null_keys``: refuse a batch with null keys, or drop their rows."""
     return one_of("null_keys", value, get_args(NullKeys))
+
+
+def neighbours(value: Neighbours) -> Neighbours:
+    """``neighbours``: one item is replaced, or one is added or removed."""
+    return one_of("neighbours", value, get_args(Neighbours))
 
 
 def max_items_per_person(value: int) -> int:

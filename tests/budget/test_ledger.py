@@ -16,9 +16,12 @@ import pytest
 from typer.testing import CliRunner
 
 import dpfrugal as dpf
-from dpfrugal.budget import ledger_rows
-from dpfrugal.budget.ledger_file import LedgerFile
+from dpfrugal.budget import promises
+from dpfrugal.budget.asked import printable, user
+from dpfrugal.budget.composition import Claim, total_spent
+from dpfrugal.budget.ledger_file import LedgerFile, seal_of
 from dpfrugal.cli import app
+from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy import noise
 from tests.support.command_line import refused, run
 
@@ -138,7 +141,9 @@ def test_ledger__changes_totals_only_when_told_to_and_never_below_what_is_spent(
     for other in others:
         with pytest.raises(dpf.LedgerError, match="change_total"):
             dpf.Ledger(path, **({"total": dpf.PureDP(epsilon=3.0)} | other)).spend("clicks", ONE)
-    with pytest.raises(dpf.LedgerError, match="already has the total ε=3 per item, not ε=4 per item; use --change"):
+    with pytest.raises(
+        dpf.LedgerError, match="already has the total ε=3 per item replaced, not ε=4 per item replaced; use --change"
+    ):
         ledger.open("clicks", dpf.PureDP(epsilon=4.0))
     with pytest.raises(dpf.LedgerError, match="smaller than what is spent"):
         ledger.change_total("clicks", dpf.PureDP(epsilon=1.9))
@@ -173,7 +178,7 @@ def test_ledger__keeps_times_in_order_when_the_clock_goes_back(
     ledger: dpf.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter([2e9, 1e9, 3e9, 5e8] * 10)
-    monkeypatch.setattr("dpfrugal.budget.ledger_rows.clock", lambda: next(clock))
+    monkeypatch.setattr("dpfrugal.budget.promises.clock", lambda: next(clock))
     for _ in range(8):
         ledger.spend("clicks", dpf.PureDP(epsilon=0.1))
     times = [spend.when for spend in ledger.dataset("clicks").spends]
@@ -379,7 +384,7 @@ def test_ledger_file__that_vanishes_is_not_made_anew(path: Path, ledger: dpf.Led
 
 
 def test_ledger__moves_generations_for_one_holder_only(ledger: dpf.Ledger) -> None:
-    spend = ledger_rows.spend_of("clicks", ONE, "test", None, 1)
+    spend = promises.spend_of("clicks", ONE, "test", None, 1)
     assert ledger.advance(spend, "lineage", "a") == 1
     assert ledger.advance(spend, "lineage", "a") == 2  # interrupted before it could note 1: it still holds it
     with pytest.raises(dpf.ReplayError, match="stale"):
@@ -393,6 +398,110 @@ def test_ledger__moves_generations_for_one_holder_only(ledger: dpf.Ledger) -> No
         ledger.advance(replace(spend, generation=4), "lineage", "c")
     assert ledger.generation("lineage") == 3
     assert len(ledger.dataset("clicks").spends) == 1
+
+
+BOTH: list[Neighbours] = ["replace", "add-remove"]
+
+
+@pytest.mark.parametrize("promised", BOTH)
+def test_ledger__never_adds_up_spends_under_different_neighbours(path: Path, promised: Neighbours) -> None:
+    ledger = dpf.Ledger(path, total=dpf.PureDP(epsilon=3.0), neighbours=promised)
+    (other,) = (each for each in BOTH if each != promised)
+    ledger.spend("clicks", ONE, neighbours=promised)
+    for spent in ("clicks", "a dataset that is not open yet"):
+        with pytest.raises(dpf.ParameterError, match=f'does not add up .* open another dataset with .*"{other}"'):
+            ledger.spend(spent, ONE, neighbours=other)
+    found = dpf.Ledger(path).dataset("clicks")
+    assert (found.neighbours, [spend.neighbours for spend in found.spends]) == (promised, [promised])
+    assert len(ledger.datasets()) == 1
+    with pytest.raises(dpf.LedgerError, match="its neighbours stay: open another dataset"):
+        ledger.open("clicks", dpf.PureDP(epsilon=3.0), neighbours=other)
+    ledger.open("clicks, the other way", dpf.PureDP(epsilon=2.0), neighbours=other)
+    dpf.Ledger(path).spend("clicks, the other way", ONE, neighbours=other)
+    changed = ledger.change_total("clicks", dpf.PureDP(epsilon=4.0))
+    assert (changed.neighbours, changed.left) == (promised, dpf.PureDP(epsilon=3.0))
+    with pytest.raises(dpf.ParameterError, match="neighbours must be"):
+        ledger.spend("clicks", ONE, neighbours="remove")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [dpf.DPFrugal1U, dpf.PrivateQuantile])
+def test_ledger__refuses_an_estimator_of_replaced_items_under_another_promise(path: Path, kind: Any) -> None:
+    ledger = dpf.Ledger(path, total=ONE, neighbours="add-remove")
+    with pytest.raises(dpf.ParameterError, match="promises ε=1 per item added or removed; a spend per item replaced"):
+        kind(0.5, ONE, ledger=ledger, dataset="clicks")
+
+
+def test_ledger__that_names_no_neighbours_means_replaced_items(path: Path, ledger: dpf.Ledger) -> None:
+    """A ledger of replaced items is written as it was before neighbours had a name, and is of the same version."""
+    ledger.spend("clicks", ONE)
+    with sqlite3.connect(path) as connection:
+        (promised,) = connection.execute("SELECT record FROM datasets").fetchone()
+        (spent,) = connection.execute("SELECT record FROM spends").fetchone()
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    assert set(json.loads(promised)) == {"total", "max_items_per_person", "adaptive", "opened"}
+    assert "neighbours" not in json.loads(spent)
+    # A spend as older versions wrote it, which has no ``asked`` either.
+    with sqlite3.connect(path) as connection:
+        record = json.dumps({name: value for name, value in json.loads(spent).items() if name != "asked"})
+        (lineage,) = connection.execute("SELECT lineage FROM spends").fetchone()
+        link = seal_of(seal_of("chain", "clicks"), "clicks", lineage, record)
+        connection.execute("UPDATE spends SET record = ?, seal = ?", (record, link))
+        seal = seal_of("dataset", "clicks", promised, 1, link)
+        connection.execute("UPDATE datasets SET head = ?, seal = ?", (link, seal))
+    before = path.read_bytes()
+    (standing,) = dpf.Ledger(path).datasets()
+    assert (standing.neighbours, standing.spends[0].neighbours, standing.spends[0].asked) == ("replace", "replace", {})
+    assert "by hand" in told("history", path)
+    assert path.read_bytes() == before
+
+
+def test_ledger__of_added_items_is_not_taken_for_one_of_replaced_items(path: Path, ledger: dpf.Ledger) -> None:
+    """Versions that know no neighbours refuse version 3; a spend of the other relation is damage."""
+    ledger.open("clicks", ONE, neighbours="add-remove")
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+        (record,) = connection.execute("SELECT record FROM datasets").fetchone()
+        changed = json.dumps(json.loads(record) | {"neighbours": "remove"})
+        head = seal_of("chain", "clicks")
+        row = ("clicks", changed, 0, head, seal_of("dataset", "clicks", changed, 0, head))
+        connection.execute("REPLACE INTO datasets VALUES (?, ?, ?, ?, ?)", row)
+    with pytest.raises(dpf.LedgerError, match="damaged"):
+        dpf.Ledger(path)
+
+
+def test_ledger__composes_choices_by_their_guarantee_alone(path: Path) -> None:
+    """A table's answers are chosen: no Gaussian noise is there to have a ρ, and none is on record."""
+    rows, ledger = np.arange(1000.0), dpf.Ledger(path, total=dpf.ApproxDP(epsilon=9.0, delta=1e-5))
+    guarantees = [ONE, dpf.ZCDP(rho=0.1), dpf.ApproxDP(epsilon=0.5, delta=1e-7)]
+    for guarantee in guarantees:
+        dpf.private_quantiles(rows, 0.5, guarantee, ledger=ledger, dataset="table")
+    spends = dpf.Ledger(path).dataset("table").spends
+    assert [spend.claim for spend in spends] == [Claim(guarantee) for guarantee in guarantees]
+    assert [spend.claim.zcdp_rho for spend in spends] == [ONE.implied_rho, 0.1, None]
+    alone = ledger.dataset("table").spends[2:]
+    assert total_spent([spend.claim for spend in alone], 1e-6).epsilon == pytest.approx(0.5, rel=1e-3)
+    by_walk = dpf.DPFrugal1U(0.5, guarantees[2], ledger=ledger, dataset="table")._account._spend
+    assert by_walk is not None
+    assert by_walk.rho is not None  # which noise has
+    ledger.open("concentrated", dpf.ZCDP(rho=1.0))
+    again = dpf.Ledger(path)
+    for guarantee in guarantees[:2]:
+        dpf.private_quantiles(rows, 0.5, guarantee, ledger=again, dataset="concentrated")
+    assert ledger.dataset("concentrated").used == pytest.approx(0.1 + np.tanh(0.5), rel=1e-9)
+    with pytest.raises(dpf.BudgetExceeded, match="cannot cover a ApproxDP spend"):
+        dpf.private_quantiles(rows, 0.5, guarantees[2], ledger=again, dataset="concentrated")
+    again.open("pure", dpf.PureDP(epsilon=1.0))
+    dpf.private_quantiles(rows, [0.25, 0.5], ONE, ledger=again, dataset="pure")
+    assert again.left("pure") is None
+
+
+def test_ledger__charges_a_table_under_its_own_neighbours(path: Path) -> None:
+    ledger = dpf.Ledger(path, total=ONE, neighbours="add-remove")
+    dpf.private_quantiles([1.0, 2.0], 0.5, ONE, ledger=ledger, dataset="table", neighbours="add-remove")
+    (spend,) = ledger.dataset("table").spends
+    assert (spend.neighbours, spend.generation) == ("add-remove", 1)
+    with pytest.raises(dpf.ParameterError, match="added or removed"):
+        dpf.private_quantiles([1.0, 2.0], 0.5, ONE, ledger=ledger, dataset="table")
 
 
 def told(*arguments: object) -> str:
@@ -424,7 +533,7 @@ def test_ledger_command__keeps_the_books(tmp_path: Path) -> None:
     assert "PrivateQuantile" in told("history", path)
     for bad, said in [
         (["--epsilon", 1, "--change"], "smaller than what is spent"),
-        (["--epsilon", 1], "already has the total ε=2 per item, not ε=1 per item; use --change"),
+        (["--epsilon", 1], "already has the total ε=2 per item replaced, not ε=1 per item replaced; use --change"),
         (["--epsilon", 5, "--change", "--adaptive"], "--change changes a total only"),
         (["--epsilon", 1, "--spent-by", "me", "--change"], "--change and --adaptive are for totals"),
         ([], "A guarantee is needed"),
@@ -434,3 +543,50 @@ def test_ledger_command__keeps_the_books(tmp_path: Path) -> None:
     told("add", path, "clicks", "--epsilon", 5, "--change")
     done_by_hand = told("add", path, "clicks", "--epsilon", 3, "--spent-by", "a colleague", "--json")
     assert json.loads(done_by_hand)["left"] == {"PureDP": {"epsilon": 0.5}}
+
+
+def test_ledger_command__shows_neighbours_and_what_was_asked(path: Path) -> None:
+    told("add", path, "visits", "--epsilon", 3, "--neighbours", "add-remove")
+    asked = {"column": "ms", "quantiles": (0.5, 0.9), "source": "requests.parquet", "who": "alice"}
+    dpf.Ledger(path).spend("visits", ONE, by="private_quantiles", neighbours="add-remove", asked=asked)
+    told("add", path, "visits", "--epsilon", 1, "--neighbours", "add-remove", "--spent-by", "a colleague")
+    (standing,) = json.loads(told("show", path, "--json"))["datasets"]
+    assert (standing["neighbours"], standing["left"]) == ("add-remove", {"PureDP": {"epsilon": 1.0}})
+    first, second = json.loads(told("history", path, "--json"))["spends"]
+    assert first["neighbours"] == "add-remove"
+    assert first["asked"] == {
+        **asked,
+        "quantiles": [0.5, 0.9],
+        "neighbours": "add-remove",
+        "unit": "item added or removed",
+    }
+    assert second["asked"]["who"] == printable(user())
+    shown = " ".join(told("history", path).replace("│", " ").split())
+    for part in ("private_quantiles", "q=0.5, 0.9", "requests.parquet", "alice", "a colleague"):
+        assert part in shown
+    assert "removed" in told("show", path)
+    for bad, said in [
+        (["--epsilon", 3], "its neighbours stay"),
+        (["--epsilon", 3, "--spent-by", "me"], "does not add up"),
+        (["--epsilon", 4, "--change", "--neighbours", "replace"], "leave out --adaptive"),
+    ]:
+        with pytest.raises(dpf.DPFrugalError, match=said):
+            told("add", path, "visits", *bad)
+
+
+@pytest.mark.parametrize("name", ["[/x]", "clicks [eu]", "[red]a", "\\[b]"])
+def test_ledger_command__prints_names_as_they_are(tmp_path: Path, name: str) -> None:
+    """A name is text from outside: no markup, and no character that a terminal obeys."""
+    folder = tmp_path / "[bold]"
+    folder.mkdir()
+    path = folder / "[" / ".." / f"{name.replace('/', '')}.db"
+    (folder / "[").mkdir()
+    told("add", path, name, "--epsilon", 3)
+    asked = {"column": f"{name}\x1b[2J", "source": f"{name}\udcff"}
+    dpf.Ledger(path).spend(name, ONE, by=f"by {name}", asked=asked)
+    assert name in told("show", path)
+    history = told("history", path)
+    assert name in history
+    assert "\x1b" not in history
+    (entry,) = json.loads(told("history", path, "--json"))["spends"]
+    assert (entry["asked"]["column"], entry["asked"]["source"]) == (f"{name}\\x1b[2J", f"{name}\\udcff")

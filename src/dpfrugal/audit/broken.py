@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal.audit.broken_tables import BROKEN_TABLES
 from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
 from dpfrugal.audit.neighbour_search import Case
 from dpfrugal.estimators.releases import WalkRelease
@@ -133,4 +134,5 @@ BROKEN: dict[str, Callable[[], list[Case]]] = {
     "quiet-segments": lambda: segment_cases(QuietSegments)[:1],
     "counted-twice": lambda: segment_cases(CountsTwice)[:1],
     "raw-edges": lambda: segment_cases(EdgesFromRawCounts)[:1],
+    **BROKEN_TABLES,
 }

@@ -2,8 +2,9 @@
 
 A transcript is the public output of one run: a row of numbers per release. A score is a number computed from it that
 is larger on the first stream; an event is "the score reaches a threshold". The scores tried are every number alone and
-the sum of all log-likelihood ratios, under Laplace noise and under Gaussian noise; each of the released numbers, and of
-their changes from release to release. The bound from fresh runs is valid whatever event was learnt here.
+the sum of all log-likelihood ratios: under Laplace noise, under Gaussian noise and, where numbers take few values, by
+how often each was seen; each of the released numbers, and of their changes from release to release. The bound from
+fresh runs is valid whatever event was learnt here.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ Transcripts = NDArray[np.float64]  # runs × releases × numbers
 Scores = NDArray[np.float64]
 View = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 MOST_ALONE = 12
+RUNS_PER_VALUE = 5
 SURE = 4.9  # standard deviations, about the confidence of the bound that the event is meant for
 
 
@@ -68,6 +70,31 @@ def by_gaussian(weight: Scores) -> View:
     return lambda numbers: np.asarray(numbers @ weight)
 
 
+def by_frequency(one: Scores, other: Scores) -> View:
+    """The sum of the log-likelihood ratios of the values that each number takes, as often as they were seen."""
+    ratios = []
+    for k in range(one.shape[1]):
+        values = np.unique(np.concatenate([one[:, k], other[:, k]]))
+        seen = [np.searchsorted(np.sort(side[:, k]), values, "right") for side in (one, other)]
+        counts = [np.diff(upto, prepend=0) + 0.5 for upto in seen]
+        ratios.append((values, np.log(counts[0] / len(one)) - np.log(counts[1] / len(other))))
+
+    def rate(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        total = np.zeros(len(numbers))
+        for k, (values, ratio) in enumerate(ratios):
+            at = np.minimum(np.searchsorted(values, numbers[:, k]), values.size - 1)
+            total += np.where(values[at] == numbers[:, k], ratio[at], 0.0)
+        return total
+
+    return rate
+
+
+def _few_values(one: Scores, other: Scores) -> bool:
+    """Whether every number takes so few values that each was seen often."""
+    both = np.concatenate([one, other])
+    return all(np.unique(both[:, k]).size <= len(one) / RUNS_PER_VALUE for k in range(both.shape[1]))
+
+
 def scores(first: Transcripts, second: Transcripts) -> Iterator[Score]:
     """Scores that may tell the streams apart, centred on the observed means and medians."""
     views = {"shown": shown, "change": changes} if first.shape[1] > 1 else {"shown": shown}
@@ -80,6 +107,8 @@ def scores(first: Transcripts, second: Transcripts) -> Iterator[Score]:
                 yield Score(f"{name} {k + 1}", view, alone(k, float(np.sign(shift[k]))))
         yield Score(f"{name}, all, Laplace", view, by_laplace(np.median(one, axis=0), np.median(other, axis=0)))
         yield Score(f"{name}, all, Gaussian", view, by_gaussian(shift / spread**2))
+        if _few_values(one, other):
+            yield Score(f"{name}, all, frequencies", view, by_frequency(one, other))
 
 
 def best_event(first: Transcripts, second: Transcripts, guarantee: Guarantee, runs: int) -> Event:

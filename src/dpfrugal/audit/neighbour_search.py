@@ -37,6 +37,7 @@ class Case:
     run: Callable[[Guarantee, Periods], Numbers]
     items: Items
     longest: int = LONGEST
+    neighbours: tuple[tuple[Periods, Periods], ...] = ()  # to try instead of those that a search finds
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,9 @@ def patterns(length: int) -> Iterator[tuple[int, ...]]:
 
 def pairs(case: Case) -> Iterator[Pair]:
     """The best pair of every pattern of releases, and the extended pair of every kind of replacement."""
+    if case.neighbours:
+        yield from (Pair(case, first, second, FAR) for first, second in case.neighbours)
+        return
     length = max(n for n in (1, 2, 3) if n == 1 or len(case.items) ** n <= MOST_STREAMS)
     for pattern in patterns(length):
         yield best_of_all(case, pattern)

@@ -7,18 +7,20 @@ Theorem 12). An estimator spends once, before its first noise, for its whole tra
 
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dpfrugal import parameters
 from dpfrugal.budget import composition
 from dpfrugal.budget import ledger_rows as rows
 from dpfrugal.budget.composition import Spent
 from dpfrugal.budget.ledger_file import LedgerFile
-from dpfrugal.budget.ledger_rows import Damaged, Dataset, Spend, spend_of
+from dpfrugal.budget.ledger_rows import Damaged
+from dpfrugal.budget.promises import Dataset, Spend, now, spend_of
 from dpfrugal.errors import BudgetExceeded, LedgerError, ParameterError, ReplayError
+from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
 
 STALE = (
@@ -32,8 +34,9 @@ class Ledger:
     """A privacy budget that outlives processes: an SQLite file with a total and a list of spends per dataset.
 
     ``total`` is promised for every dataset that this object is the first to name; without it, a dataset must have been
-    opened before. The total is for neighbours that differ by one replaced item, or by the at most
-    ``max_items_per_person`` items of one person; a spend must protect at least as much. Neither guarantees nor
+    opened before. The total is for neighbours that differ by one replaced item or, with ``neighbours="add-remove"``, by
+    one item more; or by the at most ``max_items_per_person`` items of one person. A spend must be under the same
+    neighbours, and protect at least as many items. Neither guarantees nor
     estimators (their class, number of quantiles and bounds per person, and how many there are) may be chosen by looking
     at earlier releases, unless the dataset is opened with ``adaptive=True``: spends under a total in (ε, δ) are then
     composed by summing ε and δ only.
@@ -56,10 +59,12 @@ class Ledger:
         total: Guarantee | None = None,
         max_items_per_person: int = 1,
         adaptive: bool = False,
+        neighbours: Neighbours = "replace",
     ) -> None:
         self._total = None if total is None else checked_guarantee(total)
         self._max_items_per_person = parameters.max_items_per_person(max_items_per_person)
         self._adaptive = bool(adaptive)
+        self._neighbours = parameters.neighbours(neighbours)
         self._file = LedgerFile(path, create=total is not None)
         self.datasets()  # reads every row: a damaged ledger is refused here
 
@@ -76,14 +81,23 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({str(self._file.path)!r})"
 
-    def open(self, dataset: str, total: Guarantee, *, max_items_per_person: int = 1, adaptive: bool = False) -> Dataset:
+    def open(
+        self,
+        dataset: str,
+        total: Guarantee,
+        *,
+        max_items_per_person: int = 1,
+        adaptive: bool = False,
+        neighbours: Neighbours = "replace",
+    ) -> Dataset:
         """Promise a total for a dataset. If it was opened before, the promise must be the same."""
         wanted = Dataset(
             name=parameters.name("dataset", dataset),
             total=checked_guarantee(total),
             max_items_per_person=parameters.max_items_per_person(max_items_per_person),
             adaptive=bool(adaptive),
-            opened=rows.now(()),
+            neighbours=parameters.neighbours(neighbours),
+            opened=now(()),
         )
 
         def work(connection: sqlite3.Connection) -> Dataset:
@@ -146,12 +160,15 @@ class Ledger:
         by: str = "by hand",
         rho: float | None = None,
         max_items_per_person: int = 1,
+        neighbours: Neighbours = "replace",
+        asked: Mapping[str, Any] | None = None,
     ) -> Spend:
         """Record a guarantee that is about to be used; it is on disk when this returns.
 
-        ``rho`` says that the same transcript is also ρ-zCDP, which lets it compose more tightly.
+        ``rho`` says that the same transcript is also ρ-zCDP, which lets it compose more tightly; ``asked`` are public
+        facts for its history.
         """
-        spend = spend_of(dataset, guarantee, by, rho, max_items_per_person)
+        spend = spend_of(dataset, guarantee, by, rho, max_items_per_person, neighbours=neighbours, asked=asked)
         return self._write(lambda connection: self._add(connection, spend, os.urandom(16).hex(), ""))
 
     def check(self, spend: Spend) -> None:
@@ -224,7 +241,8 @@ class Ledger:
             total=self._total,
             max_items_per_person=self._max_items_per_person,
             adaptive=self._adaptive,
-            opened=rows.now(()),
+            neighbours=self._neighbours,
+            opened=now(()),
         )
         return self._as_promised(connection, wanted) or wanted
 
@@ -232,9 +250,12 @@ class Ledger:
         """The dataset, if it was opened with the promise that is wanted; None if it was not opened."""
         found = rows.find_dataset(connection, wanted.name)
         if found is not None and replace(found, opened=wanted.opened, spends=()) != wanted:
+            advice = "use --change (change_total) to change it"
+            if found.neighbours != wanted.neighbours:
+                advice = "its neighbours stay: open another dataset"
             raise LedgerError(
-                f"The dataset {wanted.name!r} already has the total {found.promise}, not {wanted.promise}; use "
-                "--change (change_total) to change it, or Ledger(path) without a total to keep it."
+                f"The dataset {wanted.name!r} already has the total {found.promise}, not {wanted.promise}; {advice}, "
+                "or Ledger(path) without a total to keep it."
             )
         return found
 
@@ -248,6 +269,11 @@ class Ledger:
 
     def _fitting(self, dataset: Dataset, spend: Spend) -> Spend:
         """The spend with its time and its composition rule, if the total covers it."""
+        if spend.neighbours != dataset.neighbours:
+            raise ParameterError(
+                f"The dataset {dataset.name!r} promises {dataset.promise}; a spend per {spend.unit} does not add up "
+                f'with that: open another dataset with neighbours="{spend.neighbours}", and spend on it.'
+            )
         if spend.max_items_per_person < dataset.max_items_per_person:
             raise ParameterError(
                 f"The dataset {dataset.name!r} promises {dataset.promise}; max_items_per_person="
@@ -257,7 +283,7 @@ class Ledger:
         if rule is None:
             left = composition.left(dataset.total, dataset.claims, spend.guarantee, adaptive=dataset.adaptive)
             raise BudgetExceeded(_too_little(dataset, spend, left), left)
-        return replace(spend, rule=rule, when=rows.now(dataset.spends, dataset.opened))
+        return replace(spend, rule=rule, when=now(dataset.spends, dataset.opened))
 
 
 def _too_little(dataset: Dataset, spend: Spend, left: Guarantee | None) -> str:

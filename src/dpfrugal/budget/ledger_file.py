@@ -20,6 +20,7 @@ from dpfrugal.storage import durable
 
 APPLICATION: Final = 0x64704C67  # "dpLg"
 VERSION: Final = 2
+VERSION_WITH_NEIGHBOURS: Final = 3  # it has a total for items that are added or removed
 PATIENCE: Final = 60.0  # seconds to wait for other processes
 SCHEMA: Final = {
     "ledger": "CREATE TABLE ledger (name TEXT NOT NULL, seal TEXT NOT NULL)",
@@ -127,9 +128,10 @@ class LedgerFile:
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
             raise LedgerError(f"{self.path} is not a ledger: it belongs to something else, or is empty.")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version != VERSION:
+        if version not in (VERSION, VERSION_WITH_NEIGHBOURS):
             raise LedgerError(
-                f"{self.path} is a ledger of version {version}; this dpfrugal reads version {VERSION}. "
+                f"{self.path} is a ledger of version {version}; this dpfrugal reads versions {VERSION} and "
+                f"{VERSION_WITH_NEIGHBOURS}. "
                 "Use the dpfrugal that made it."
             )
         found = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))

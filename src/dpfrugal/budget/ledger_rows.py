@@ -2,106 +2,17 @@
 
 import json
 import sqlite3
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from time import time as clock
 from typing import Any
 
 from dpfrugal import parameters
-from dpfrugal.budget import composition
-from dpfrugal.budget.composition import Claim, Spent
-from dpfrugal.budget.ledger_file import seal_of
-from dpfrugal.budget.person_moves import Exposure, exposure_of, of_exposure
+from dpfrugal.budget.ledger_file import VERSION_WITH_NEIGHBOURS, seal_of
+from dpfrugal.budget.person_moves import exposure_of, of_exposure
+from dpfrugal.budget.promises import Dataset, Spend
 from dpfrugal.errors import LedgerError, ParameterError
-from dpfrugal.parameters import positive
-from dpfrugal.privacy.guarantees import Guarantee, PureDP, checked_guarantee
+from dpfrugal.privacy.guarantees import Guarantee
 
-
-@dataclass(frozen=True, kw_only=True)
-class Spend:
-    """One guarantee that was spent: when, by what, and the composition rule by which it fits the total."""
-
-    dataset: str
-    guarantee: Guarantee
-    when: datetime
-    by: str
-    rule: str
-    max_items_per_person: int
-    generation: int  # how often noise was drawn for it
-    rho: float | None = None
-    exposure: Exposure | None = None  # that of an estimator; a spend by hand has none
-
-    @property
-    def claim(self) -> Claim:
-        """The spend, for composition."""
-        return Claim(self.guarantee, self.rho, self.exposure)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dataset:
-    """The promise for a dataset, and its spends."""
-
-    name: str
-    total: Guarantee
-    max_items_per_person: int
-    adaptive: bool
-    opened: datetime
-    spends: tuple[Spend, ...] = ()
-
-    @property
-    def claims(self) -> list[Claim]:
-        """The spends, for composition."""
-        return [spend.claim for spend in self.spends]
-
-    @property
-    def left(self) -> Guarantee | None:
-        """The largest guarantee that still fits: of the total's kind, or a pure ε where the total is (ε, δ)."""
-        like = PureDP(epsilon=1.0) if self.total.composition_rule is None else self.total
-        return composition.left(self.total, self.claims, like, adaptive=self.adaptive)
-
-    def spent(self, delta: float) -> Spent:
-        """All spends together as (ε, δ)."""
-        return composition.total_spent(self.claims, delta)
-
-    @property
-    def used(self) -> float:
-        """How much of the total is spent, in the total's size: its ρ, or its ε."""
-        return composition.used(self.total, self.claims, adaptive=self.adaptive)
-
-    @property
-    def share(self) -> float:
-        """The part of the total that is spent, between 0 and 1."""
-        return self.used / self.total.size
-
-    @property
-    def promise(self) -> str:
-        """The total and whom it protects, in words."""
-        unit = "item" if self.max_items_per_person == 1 else f"person of ≤ {self.max_items_per_person} items"
-        return f"{self.total} per {unit}{', adaptive' if self.adaptive else ''}"
-
-
-def spend_of(
-    dataset: str,
-    guarantee: Guarantee,
-    by: str,
-    rho: float | None,
-    max_items_per_person: int,
-    exposure: Exposure | None = None,
-) -> Spend:
-    """A spend that is about to be made, with its arguments checked; its time and rule are set when it is made."""
-    if exposure is not None and not exposure.accords(guarantee, rho):
-        raise ParameterError(f"exposure must be no smaller than {guarantee}: it states more noise than that needs.")
-    return Spend(
-        dataset=parameters.name("dataset", dataset),
-        guarantee=checked_guarantee(guarantee),
-        when=now(()),
-        by=parameters.name("by", by),
-        rule="",
-        max_items_per_person=parameters.max_items_per_person(max_items_per_person),
-        generation=0,
-        rho=None if rho is None else positive("rho", rho),
-        exposure=exposure,
-    )
+REPLACE = "replace"
 
 
 class Damaged(Exception):  # noqa: N818 - caught where the file's name is known
@@ -128,13 +39,15 @@ def find_dataset(connection: sqlite3.Connection, name: str) -> Dataset | None:
         if seal != link or generation is None:
             raise Damaged
         spends.append(_spend(name, json.loads(record), generation))
-    if len(rows) != row[2] or link != row[3]:
+    neighbours = _neighbours(promised)
+    if len(rows) != row[2] or link != row[3] or any(spend.neighbours != neighbours for spend in spends):
         raise Damaged
     return Dataset(
         name=name,
         total=Guarantee.of_record(promised["total"]),
         max_items_per_person=promised["max_items_per_person"],
         adaptive=promised["adaptive"],
+        neighbours=neighbours,
         opened=_time(promised["opened"]),
         spends=tuple(spends),
     )
@@ -142,6 +55,9 @@ def find_dataset(connection: sqlite3.Connection, name: str) -> Dataset | None:
 
 def write_dataset(connection: sqlite3.Connection, dataset: Dataset) -> None:
     """Open a dataset, or change its promise."""
+    if dataset.neighbours != REPLACE:
+        # A dpfrugal that knows of replaced items only must not take the total for one of these.
+        connection.execute(f"PRAGMA user_version = {VERSION_WITH_NEIGHBOURS}")
     record = json.dumps(
         {
             "total": dataset.total.to_record(),
@@ -149,6 +65,7 @@ def write_dataset(connection: sqlite3.Connection, dataset: Dataset) -> None:
             "adaptive": dataset.adaptive,
             "opened": _microseconds(dataset.opened),
         }
+        | _of_neighbours(dataset.neighbours)
     )
     head = connection.execute("SELECT head FROM datasets WHERE dataset = ?", (dataset.name,)).fetchone()
     link = head[0] if head else seal_of("chain", dataset.name)
@@ -166,7 +83,9 @@ def add_spend(connection: sqlite3.Connection, spend: Spend, lineage: str, holder
             "exposure": of_exposure(spend.exposure),
             "rule": spend.rule,
             "max_items_per_person": spend.max_items_per_person,
-        },
+            "asked": spend.asked,
+        }
+        | _of_neighbours(spend.neighbours),
         ensure_ascii=False,
     )
     (promised, count, head) = connection.execute(
@@ -201,12 +120,6 @@ def write_generation(connection: sqlite3.Connection, lineage: str, generation: i
     )
 
 
-def now(after: tuple[Spend, ...], opened: datetime | None = None) -> datetime:
-    """The time, or that of the last entry if the clock was set back."""
-    times = [spend.when for spend in after[-1:]] + ([opened] if opened else [])
-    return max([datetime.fromtimestamp(clock(), UTC), *times])
-
-
 def unopened(name: str) -> LedgerError:
     """The error for a dataset that is not in the ledger."""
     return LedgerError(
@@ -237,9 +150,23 @@ def _spend(dataset: str, record: dict[str, Any], generation: int) -> Spend:
         rule=record["rule"],
         max_items_per_person=record["max_items_per_person"],
         generation=generation,
+        neighbours=_neighbours(record),
         rho=record["rho"],
         exposure=exposure,
+        asked=record.get("asked", {}),
     )
+
+
+def _neighbours(record: dict[str, Any]) -> parameters.Neighbours:
+    """Older ledgers name none: all that they hold is for replaced items."""
+    try:
+        return parameters.neighbours(record.get("neighbours", REPLACE))
+    except ParameterError:
+        raise Damaged from None
+
+
+def _of_neighbours(neighbours: parameters.Neighbours) -> dict[str, str]:
+    return {} if neighbours == REPLACE else {"neighbours": neighbours}
 
 
 def _microseconds(when: datetime) -> int:

@@ -6,15 +6,16 @@ latest value: of all copies of the same raw items one goes on, and the others ar
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from dpfrugal.budget.ledger import STALE, Ledger
-from dpfrugal.budget.ledger_rows import Spend, spend_of
 from dpfrugal.budget.person_moves import Exposure, exposure_of, of_exposure
+from dpfrugal.budget.promises import Spend, spend_of
 from dpfrugal.errors import DPFrugalError, LedgerError, ParameterError, ParameterTypeError, PrivacyError, ReplayError
+from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 from dpfrugal.storage.json_values import integer_of
 
@@ -46,10 +47,14 @@ class Account:
         by: str,
         max_items_per_person: int = 1,
         exposure: Exposure | None = None,
+        neighbours: Neighbours = "replace",
+        asked: Mapping[str, Any] | None = None,
     ) -> "Account":
         """The account of a new estimator; an error if the dataset's total does not cover it now.
 
-        ``exposure`` is what one person can change in its transcripts, and the noise on it, where that is known.
+        ``sensitivities`` are those of numbers with noise of the guarantee's kind. Without any, as for choices, nothing
+        but the guarantee is claimed. ``exposure`` is what one person can change in its transcripts, and the noise on
+        it, where that is known. ``asked`` are public facts for the ledger's history: column, quantiles, source.
         """
         if ledger is None:
             if dataset is not None:
@@ -61,7 +66,11 @@ class Account:
             raise ParameterTypeError(f"ledger must be a Ledger, not {type(ledger).__name__}.")
         if dataset is None:
             raise ParameterError("ledger needs the name of the dataset that is spent on: give dataset= too.")
-        spend = spend_of(dataset, guarantee, by, guarantee.noise_rho(*sensitivities), max_items_per_person, exposure)
+        spend = spend_of(
+            *(dataset, guarantee, by, guarantee.noise_rho(*sensitivities), max_items_per_person, exposure),
+            neighbours=neighbours,
+            asked=asked,
+        )
         ledger.check(spend)
         return cls(ledger, spend)
 
@@ -169,6 +178,8 @@ class Account:
                 "rho": spend.rho,
                 "exposure": of_exposure(spend.exposure),
                 "max_items_per_person": spend.max_items_per_person,
+                "neighbours": spend.neighbours,
+                "asked": spend.asked,
             },
         }
 
@@ -180,6 +191,8 @@ class Account:
             spend = spend_of(
                 *(spend["dataset"], Guarantee.of_record(spend["guarantee"]), spend["by"], spend["rho"]),
                 *(spend["max_items_per_person"], exposure_of(spend["exposure"])),
+                neighbours=spend.get("neighbours", "replace"),
+                asked=spend.get("asked", {}),
             )
         if not (record["ledger"] is None or isinstance(record["ledger"], str)) or not isinstance(
             record["lineage"], str

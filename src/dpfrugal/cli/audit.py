@@ -18,7 +18,7 @@ FAILED = 1
 ROWS, WIDTH = 12, 28  # of the distributions in text
 
 
-Audited = Literal["dp-frugal-1u", "keyed", "private-quantile"]
+Audited = Literal["table", "dp-frugal-1u", "keyed", "private-quantile"]
 Broken = Literal[
     "first-item",
     "no-re-anchoring",
@@ -28,6 +28,11 @@ Broken = Literal[
     "quiet-segments",
     "counted-twice",
     "raw-edges",
+    "data-range",
+    "raw-cap",
+    "sensitivity-one",
+    "keys-charged-once",
+    "reused-choice",
 ]
 
 
@@ -70,6 +75,7 @@ def audit(
     from dpfrugal.audit import audit as run_audit
     from dpfrugal.audit.broken import BROKEN
     from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
+    from dpfrugal.audit.table_cases import table_cases
     from dpfrugal.cli.progress import stages
     from dpfrugal.cli.stderr_notes import notes
 
@@ -80,6 +86,7 @@ def audit(
         raise ParameterError(f"--plot must name a .png, .svg or .pdf file in a folder that exists; {plot} does not.")
     guarantee = o.guarantee_from(epsilon, delta, rho)
     kinds: dict[str | None, Callable[[], list[Case]]] = {
+        "table": table_cases,
         "dp-frugal-1u": walk_cases,
         "keyed": keyed_cases,
         "private-quantile": segment_cases,
@@ -90,9 +97,9 @@ def audit(
     if as_json:
         typer.echo(json.dumps(record(found), ensure_ascii=False))
     else:
-        notes.print(f"Neighbours ({found.pair.case.name}; | is a release):")
+        notes.print(f"Neighbours ({found.pair.case.name}; | is a release):", markup=False)
         for name, stream in (("A", found.pair.first), ("B", found.pair.second)):
-            notes.print(f"  {name}: {shown_stream(stream)}")
+            notes.print(f"  {name}: {shown_stream(stream)}", markup=False)
         notes.print(f"Score: {found.event.score.name}. Its distribution on A and on B, {found.runs:,} runs each:")
         for line in text_histogram(found):
             notes.print(line, markup=False)
@@ -108,7 +115,7 @@ def audit(
         try:
             draw(found, plot)
         except ImportError:
-            notes.print("For the picture, install matplotlib: pip install 'dpfrugal[plot]'.")
+            notes.print("For the picture, install matplotlib: pip install 'dpfrugal[plot]'.", markup=False)
     if not found.passed:
         raise typer.Exit(FAILED)
 
@@ -157,14 +164,22 @@ def record(found: "Audit") -> dict[str, object]:
 
 
 def bins(found: "Audit", most: int) -> tuple[list[float], list[list[int]]]:
-    """Edges of bins for all but the outermost hundredth of both samples, and the counts of each sample."""
+    """Edges of at most so many bins, as far as the scores reach, and the counts of each sample.
+
+    The outermost hundredth of both samples is counted in the first bin and the last one; where a few scores lie far
+    from the others, all that is farther from the middle 90% than these are wide.
+    """
     import numpy as np
 
     both = np.concatenate(found.scores)
-    low, high = np.quantile(both, [0.005, 0.995])
-    whole = bool((both == np.round(both)).all()) and high - low < 4 * most
-    width = float(np.ceil((high - low + 1) / most)) if whole else float(high - low or 1.0) / most
-    edges = low - (0.5 if whole else 0.0) + width * np.arange(most + 1)
+    low, start, end, high = np.quantile(both, [0.005, 0.05, 0.95, 0.995])
+    if end > start:
+        low, high = max(low, start - (end - start)), min(high, end + (end - start))
+    if (both == np.round(both)).all() and high - low < 4 * most:
+        width = float(np.ceil((high - low + 1) / most))
+        edges = np.floor(low) - 0.5 + width * np.arange(np.ceil((high - np.floor(low) + 1) / width) + 1)
+    else:
+        edges = np.linspace(low, high if high > low else low + 1.0, most + 1)
     return edges.tolist(), [np.histogram(np.clip(s, edges[0], edges[-1]), edges)[0].tolist() for s in found.scores]
 
 
@@ -173,7 +188,7 @@ def text_histogram(found: "Audit") -> list[str]:
     edges, (one, other) = bins(found, ROWS)
     largest = max(*one, *other, 1)
     lines = []
-    for k in range(ROWS):
+    for k in range(len(one)):
         left, right = "█" * round(WIDTH * one[k] / largest), "█" * round(WIDTH * other[k] / largest)
         mark = "*" if (edges[k] + edges[k + 1]) / 2 >= found.event.threshold else " "
         lines.append(f"{left:>{WIDTH}} {(edges[k] + edges[k + 1]) / 2:>9.4g} {mark} {right}".rstrip())
@@ -191,7 +206,9 @@ def draw(found: "Audit", picture: Path) -> None:
     figure, axes = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
     for k, name in enumerate(("stream A", "its neighbour B")):
         axes.stairs([count / found.runs for count in counts[k]], edges, fill=True, alpha=0.5, color=f"C{k}", label=name)
-    axes.axvline(found.event.threshold, color="black", linewidth=0.8, linestyle="--", label="the event starts here")
+    start = min(max(found.event.threshold, edges[0]), edges[-1])  # what lies beyond is in the first bin or the last
+    axes.set_xlim(edges[0], edges[-1])
+    axes.axvline(start, color="black", linewidth=0.8, linestyle="--", label="the event starts here")
     axes.set_xlabel(f"score ({found.event.score.name})")
     axes.set_ylabel(f"share of {found.runs:,} runs")
     axes.legend(framealpha=1)

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpfrugal.budget.asked import compact, printable
 from dpfrugal.cli import options as o
 from dpfrugal.errors import ParameterError
+from dpfrugal.parameters import Neighbours
 
 if TYPE_CHECKING:
-    from dpfrugal.budget.ledger_rows import Dataset, Spend
+    from dpfrugal.budget.promises import Dataset, Spend
 
 app = typer.Typer(
     help="Privacy budgets in a file: the total of each dataset, and what was spent of it.", no_args_is_help=True
@@ -34,43 +36,48 @@ def show(
     """
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     found = _datasets(file, dataset)
     if as_json:
         typer.echo(json.dumps({"datasets": [_standing(one, delta) for one in found]}, ensure_ascii=False))
         return
-    table = Table(title=f"{file.name}: spent and left, each in the unit of its total")
+    table = Table(title=Text(f"{printable(file.name)}: spent and left, each in the unit of its total"))
     for title in ("dataset", "total", SHARE, "spent", "left", f"ε at δ={delta:g}"):
         table.add_column(title, overflow="fold", no_wrap=title == SHARE)
     for one in found:
         stated, unit = _stated(one, delta), one.total.symbol
         as_epsilon = "more δ" if stated is None else f"{stated.epsilon:.4g}"
         spent = f"{unit}={one.used:.4g}"
-        table.add_row(one.name, one.promise, _bar(one.share), spent, str(one.left or "nothing"), as_epsilon)
+        cells = one.name, one.promise, _bar(one.share), spent, str(one.left or "nothing"), as_epsilon
+        table.add_row(*map(Text, cells))  # names are text from outside: no markup
     Console(highlight=False).print(table)
 
 
 @app.command()
 def history(file: File, dataset: Name = None, as_json: o.Json = False) -> None:
-    """List every spend: when, on which dataset, by what, and how often noise was drawn under it.
+    """List every spend: when, on which dataset, by what, what was asked, and how often noise was drawn under it.
 
     Example: dpfrugal ledger history budget.db clicks-2026-11
     """
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     spends = sorted((spend for one in _datasets(file, dataset) for spend in one.spends), key=lambda spend: spend.when)
     if as_json:
         typer.echo(json.dumps({"spends": [_entry(spend) for spend in spends]}, ensure_ascii=False))
         return
-    table = Table(title=f"{file.name}: spends")
-    for title in ("when (UTC)", "dataset", "guarantee", "by", "rule"):
+    table = Table(title=Text(f"{printable(file.name)}: spends"))
+    for title in ("when (UTC)", "dataset", "guarantee", "by, and what was asked", "rule"):
         table.add_column(title, overflow="fold")
-    table.add_column("noise draws", justify="right")
+    table.add_column("noise\ndraws", justify="right")
     for spend in spends:
-        when = spend.when.strftime("%Y-%m-%d %H:%M:%S")
+        when = spend.when.strftime("%Y-%m-%d\n%H:%M:%S")
         draws = str(spend.generation) if spend.generation else "–"
-        table.add_row(when, spend.dataset, str(spend.guarantee), spend.by, spend.rule, draws)
+        asked = "\n".join(part for part in (spend.by, compact(spend.asked)) if part)
+        cells = when, spend.dataset, f"{spend.guarantee} per {spend.unit}", asked, spend.rule, draws
+        table.add_row(*map(Text, cells))
     Console(highlight=False).print(table)
 
 
@@ -82,6 +89,10 @@ def add(
     delta: o.Delta = None,
     rho: o.Rho = None,
     max_items_per_person: o.MaxItems = 1,
+    neighbours: Annotated[
+        Neighbours | None,
+        typer.Option(help="Protect an item that is replaced (the default), or one that is added or removed."),
+    ] = None,
     adaptive: Annotated[
         bool, typer.Option("--adaptive", help="Allow guarantees to be chosen after looking at earlier releases.")
     ] = False,
@@ -103,15 +114,29 @@ def add(
         if change or adaptive:
             raise ParameterError("--spent-by records a spend; --change and --adaptive are for totals.")
         ledger = Ledger(file)
-        ledger.spend(dataset, guarantee, by=spent_by, max_items_per_person=max_items_per_person)
+        ledger.spend(
+            dataset,
+            guarantee,
+            by=spent_by,
+            max_items_per_person=max_items_per_person,
+            neighbours=neighbours or "replace",
+        )
     elif change:
-        if adaptive or max_items_per_person != 1:
-            raise ParameterError("--change changes a total only; leave out --adaptive and --max-items-per-person.")
+        if adaptive or max_items_per_person != 1 or neighbours is not None:
+            raise ParameterError(
+                "--change changes a total only; leave out --adaptive, --max-items-per-person and --neighbours."
+            )
         ledger = Ledger(file)
         ledger.change_total(dataset, guarantee)
     else:
         ledger = Ledger(file, total=guarantee)
-        ledger.open(dataset, guarantee, max_items_per_person=max_items_per_person, adaptive=adaptive)
+        ledger.open(
+            dataset,
+            guarantee,
+            max_items_per_person=max_items_per_person,
+            adaptive=adaptive,
+            neighbours=neighbours or "replace",
+        )
     standing = ledger.dataset(dataset)
     if as_json:
         typer.echo(json.dumps(_standing(standing, 1e-6), ensure_ascii=False))
@@ -147,6 +172,7 @@ def _standing(dataset: "Dataset", delta: float) -> dict[str, Any]:
         "dataset": dataset.name,
         "total": dataset.total.to_record(),
         "max_items_per_person": dataset.max_items_per_person,
+        "neighbours": dataset.neighbours,
         "adaptive": dataset.adaptive,
         "opened": dataset.opened.isoformat(),
         "spends": len(dataset.spends),
@@ -167,5 +193,7 @@ def _entry(spend: "Spend") -> dict[str, Any]:
         "by": spend.by,
         "rule": spend.rule,
         "max_items_per_person": spend.max_items_per_person,
+        "neighbours": spend.neighbours,
+        "asked": spend.asked | {"neighbours": spend.neighbours, "unit": spend.unit},
         "generation": spend.generation,
     }

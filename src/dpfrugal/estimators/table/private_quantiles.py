@@ -10,7 +10,7 @@ import numpy as np
 from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
-from dpfrugal.errors import ItemError, ParameterError
+from dpfrugal.errors import ItemError
 from dpfrugal.estimators.table.answers import answers, intervals_around
 from dpfrugal.estimators.table.columns import Kind, hinted, read_column
 from dpfrugal.estimators.table.intervals import IntervalOf, IntervalRule
@@ -67,8 +67,6 @@ def private_quantiles(
     checked = parameters.quantiles(quantiles)
     parameters.one_of("neighbours", neighbours, get_args(Neighbours))
     parameters.nan_policy(nan_policy)
-    if ledger is not None and neighbours == "add-remove":
-        raise ParameterError('ledger totals are for rows that are replaced; neighbours="add-remove" cannot be added.')
     asked = Asked(
         # As decimals: 0.9 of ten rows is nine rows, which the float 0.9 is not.
         tuple(sorted(Fraction(repr(q)) for q in checked)),
@@ -79,7 +77,10 @@ def private_quantiles(
     )
     plan = plan_of(asked)
     account = Account.opened(
-        ledger, dataset, guarantee, by=private_quantiles.__name__, max_items_per_person=asked.rows_per_person
+        *(ledger, dataset, guarantee),
+        by=private_quantiles.__name__,
+        max_items_per_person=asked.rows_per_person,
+        neighbours=neighbours,
     )
     read = read_column(data, column, nan_policy)
     if not read.rows and neighbours == "replace":
