@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, get_args
 
-import numpy as np
 
 from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
@@ -12,7 +11,7 @@ from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ParameterError
 from dpfrugal.estimators.table.columns import hinted, read_column
 from dpfrugal.estimators.table.levels import Neighbours, answers, planned
-from dpfrugal.estimators.table.order_statistics import OrderStatistics
+from dpfrugal.estimators.table.order_statistics import SortedRows
 from dpfrugal.estimators.table.release import TableRelease
 from dpfrugal.parameters import NanPolicy
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
@@ -69,7 +68,7 @@ def private_quantiles(
     if not read.rows and neighbours == "replace":
         raise ItemError("The data has no rows: there is no quantile to find.")
     base = hinted(read.kind, low, high, decimals)
-    rows = OrderStatistics(np.clip(read.codes, base.low, base.high))
+    rows = SortedRows(read.codes, base.low, base.high)
     account.before_noise()
     with account.owning_up():
         found = dict(zip(exact, answers(rows, plan, base), strict=True))
