@@ -20,13 +20,13 @@ def as_native(rows: Rows) -> Rows:
     """Numbers of any type as contiguous rows of one of ``TYPES``; floats wider than float64 are rounded."""
     kind, size = rows.dtype.kind, rows.dtype.itemsize
     if kind == "f":
-        dtype = np.float32 if size <= 4 else np.float64
+        name = "float32" if size <= 4 else "float64"
     elif kind == "u" and size == 8:
-        dtype = np.uint64
+        name = "uint64"
     else:
-        dtype = np.int32 if size < 4 or (kind == "i" and size == 4) else np.int64
+        name = "int32" if size < 4 or (kind == "i" and size == 4) else "int64"
     with np.errstate(over="ignore"):  # a long double beyond float64 is ±inf: above or below everything
-        return np.require(rows, dtype, ["C_CONTIGUOUS", "ALIGNED"])
+        return np.require(rows, np.dtype(name), ["C_CONTIGUOUS", "ALIGNED"])
 
 
 def codes_of_rows(rows: Rows) -> Codes:

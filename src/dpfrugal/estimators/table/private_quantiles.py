@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, get_args
 
-
 from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ParameterError
-from dpfrugal.estimators.table.columns import hinted, read_column
+from dpfrugal.estimators.table.columns import read_column
+from dpfrugal.estimators.table.kinds import hinted
 from dpfrugal.estimators.table.levels import Neighbours, answers, planned
-from dpfrugal.estimators.table.order_statistics import SortedRows
 from dpfrugal.estimators.table.release import TableRelease
 from dpfrugal.parameters import NanPolicy
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
@@ -68,7 +67,7 @@ def private_quantiles(
     if not read.rows and neighbours == "replace":
         raise ItemError("The data has no rows: there is no quantile to find.")
     base = hinted(read.kind, low, high, decimals)
-    rows = SortedRows(read.codes, base.low, base.high)
+    rows = read.ordered(base.low, base.high)
     account.before_noise()
     with account.owning_up():
         found = dict(zip(exact, answers(rows, plan, base), strict=True))
