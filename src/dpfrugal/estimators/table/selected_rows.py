@@ -168,21 +168,18 @@ class SelectedRows(OrderStatistics):
         collected = np.array([each[2] for each in intervals], dtype=np.bool_)
         scan = Scan(least_from(lows, dtype), most_upto(highs, dtype), collected)
         scan.read(self._source.arrays())
-        codes, numbers = _distinct(codes_of_rows(np.sort(scan.found)))
-        atoms = np.flatnonzero(~collected[len(watched) :]) + len(watched)
-        places = np.searchsorted(codes, lows[atoms])
-        codes = np.insert(codes, places, lows[atoms])
-        numbers = np.insert(numbers, places, scan.upto[atoms] - scan.below[atoms])
+        counted = ~collected
+        counted[: len(watched)] = False
+        codes, ends = _distinct(codes_of_rows(np.sort(scan.found)))
+        codes, ends = _with_atoms(codes, ends, lows[counted], (scan.upto - scan.below)[counted])
         found, at = [], len(watched)
         for bracket in brackets:
-            last = at + len(bracket.intervals()) - 1
-            inside = slice(np.searchsorted(codes, bracket.low, "left"), np.searchsorted(codes, bracket.high, "right"))
-            there, below = numbers[inside] > 0, int(scan.below[at])
-            upto = below + np.cumsum(numbers[inside][there])
-            stretch = Stretch(bracket.low, bracket.high, below, codes[inside][there], upto)
+            first, end = np.searchsorted(codes, bracket.low, "left"), np.searchsorted(codes, bracket.high, "right")
+            below, before = int(scan.below[at]), int(ends[first - 1]) if first else 0
+            stretch = Stretch(bracket.low, bracket.high, below, codes[first:end], below - before + ends[first:end])
             found.append(stretch)
-            at = last + 1
-            if stretch.end != scan.upto[last]:
+            at += len(bracket.intervals())
+            if stretch.end != scan.upto[at - 1]:
                 raise changed()
         if scan.rows != self.rows or (self._witness is not None and scan.below[0] != self._witness[1]):
             raise changed()
@@ -193,9 +190,23 @@ class SelectedRows(OrderStatistics):
 
 
 def _distinct(codes: Codes) -> tuple[Codes, Codes]:
-    """The distinct ones of codes in ascending order, and how often each is there."""
-    last = np.flatnonzero(np.append(codes[1:] != codes[:-1], codes.size > 0))
-    return codes[last], np.diff(last, prepend=-1)
+    """The distinct ones of codes in ascending order, and how many codes are up to each."""
+    differ = codes[1:] != codes[:-1]
+    if differ.all():
+        return codes, np.arange(1, codes.size + 1)
+    ends = np.append(np.flatnonzero(differ) + 1, codes.size)
+    return codes[ends - 1], ends
+
+
+def _with_atoms(codes: Codes, ends: Codes, atoms: Codes, numbers: Codes) -> tuple[Codes, Codes]:
+    """The same with further codes, in ascending order, that have so many rows each."""
+    if not atoms.size:
+        return codes, ends
+    places = np.searchsorted(codes, atoms)
+    codes = np.insert(codes, places, atoms)
+    numbers = np.insert(np.diff(ends, prepend=0), places, numbers)
+    there = numbers > 0
+    return codes[there], np.cumsum(numbers[there])
 
 
 def changed() -> TableError:
