@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpfrugal.errors import TableError
-from dpfrugal.inputs import files
+from dpfrugal.inputs import file_source, files
 from dpfrugal.inputs.files import open_column
 
 ITEMS = np.random.default_rng(2).normal(100, 30, 300_000).round(3)
@@ -34,6 +36,13 @@ def write_csv_gz(path: Path) -> None:
     path.write_bytes(gzip.compress(plain.read_bytes()))
 
 
+def write_csv_zst(path: Path) -> None:
+    plain = path.with_name("plain.csv")
+    write_csv(plain)
+    with pa.output_stream(path, compression="zstd") as file:
+        file.write(plain.read_bytes())
+
+
 def write_ndjson(path: Path) -> None:
     path.write_text("".join(json.dumps({"name": "x", "ms": item}) + "\n" for item in ITEMS.tolist()))
 
@@ -52,6 +61,7 @@ WRITERS: dict[str, Callable[[Path], None]] = {
     "a.parquet": write_parquet,
     "a.csv": write_csv,
     "a.csv.gz": write_csv_gz,
+    "a.csv.zst": write_csv_zst,
     "a.ndjson": write_ndjson,
     "a.jsonl": write_ndjson,
     "a.arrow": write_arrow_file,
@@ -75,9 +85,94 @@ def test_files__of_every_kind_give_the_same_numbers(name: str, tmp_path: Path) -
 def test_files__answer_a_missing_column_with_those_there_are(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     WRITERS[name](path)
+    header = True if ".csv" in name else None
     for column in ("nope", None):
         with pytest.raises(TableError, match=r"there are .*name"):
-            open_column(path, column)
+            open_column(path, column, header=header)
+
+
+def test_csv__no_cell_of_a_first_line_is_shown_unless_it_is_a_header(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", b"secret,1\nms,2\n")
+    with pytest.raises(TableError, match="no column 'ms' in its first line") as refusal:
+        open_column(path, "ms")
+    assert "secret" not in str(refusal.value)
+    with pytest.raises(TableError, match="'secret', '1'"):
+        open_column(path, "ms", header=True)
+    keyed = written(tmp_path / "b.csv", b"key,x\na,2\n")
+    with pytest.raises(TableError, match="no column 'ms'; there are 'key', 'x'"):
+        open_column(keyed, "ms", beside=("key",))
+    with pytest.raises(TableError, match="without a header has no column 'x'"):
+        open_column(keyed, "x", header=False)
+    with pytest.raises(TableError, match=r"line 1 has 2 fields; choose a column"):
+        list(open_column(keyed).batches)
+    with pytest.raises(TableError, match="header is for CSV files"):
+        open_column(written(tmp_path / "a.ndjson", b'{"ms": 1}'), "ms", header=True)
+
+
+@pytest.mark.parametrize("first", ["ms", "12.5", "", "NA"])
+@pytest.mark.parametrize("header", [None, True, False])
+def test_csv__whether_there_is_a_header_does_not_depend_on_a_cell(
+    first: str, header: bool | None, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "a.csv", f"{first}\n7\n8\n".encode())
+    try:
+        rows = sum(len(batch) for batch, _ in open_column(path, header=header).batches)
+    except TableError as refusal:
+        assert first == "ms"
+        assert "line 1" in str(refusal)  # noqa: PT017
+    else:
+        assert rows == (2 if header else 3)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("column", ["ms", "b, c"])
+def test_csv__finds_what_divides_the_columns(delimiter: str, column: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f'ms{delimiter}"b, c"\n1.5{delimiter}1.5\n2{delimiter}2\n')
+    (batch, _), *_rest = open_column(path, column).batches
+    assert batch.to_pylist() == [1.5, 2.0]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.ndjson", "a.csv.gz", "a.csv.zst", "a.jsonl.gz"])
+@pytest.mark.parametrize("before", [b"", b"ms\n1\n", b'{"ms": 1}\n'])
+def test_csv_and_json__refuse_a_line_that_is_too_long(name: str, before: bytes, tmp_path: Path) -> None:
+    path = tmp_path / name
+    with pa.output_stream(path, compression="detect" if path.suffix in (".gz", ".zst") else None) as file:
+        file.write(before + b"7" * (3 << 20))
+    with pytest.raises(TableError) as refusal:
+        list(open_column(path, "ms").batches)
+    if before in (b"", b'{"ms": 1}\n' if "json" in name else b"ms\n1\n"):
+        line = before.count(b"\n") + 1
+        assert str(refusal.value) == f"{path}: line {line} is longer than 1,048,576 bytes, which is the limit."
+
+
+def test_file_source__lines_are_those_of_the_text_however_blocks_cut_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = b"\xef\xbb\xbfa,b\r\nc\rd\n\n\xc3\xa4"
+    path = written(tmp_path / "a.txt", text)
+    for size in range(16, 16 * 20, 16):
+        monkeypatch.setattr(file_source, "BLOCK_BYTES", size)
+        assert list(file_source.FileSource(path).lines()) == ["a,b\r\n", "c\r", "d\n", "\n", "ä"]
+
+
+def test_files__a_pipe_is_read_once_and_held(tmp_path: Path) -> None:
+    for content in (b"1\n2\n4\n", parquet_bytes()):
+        path = tmp_path / f"pipe{len(content)}"
+        os.mkfifo(path)
+        writer = threading.Thread(target=path.write_bytes, args=(content,))
+        writer.start()
+        (batch, _), *_rest = open_column(path).batches
+        writer.join()
+        assert batch.to_pylist() == [1, 2, 4]
+    with pytest.raises(TableError, match="may have 100 bytes at most"):
+        file_source.FileSource.of(Path("/dev/zero"), 100)
+
+
+def parquet_bytes() -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"x": [1, 2, 4]}), sink)
+    return bytes(sink.getvalue())
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.arrows"])
@@ -137,8 +232,8 @@ BAD_TEXT: dict[str, tuple[str, str, str]] = {
     "no json": ("b.json", "ms: 4242", "not a readable JSON Lines file in UTF-8"),
     "a number beyond floats": ("b.ndjson", '{"ms": 1}\n{"ms": 1e4242}\n', "line 2, column 'ms': not a number"),
     "deep nesting": ("b.ndjson", '{"ms": ' + "[" * 50_000 + "4242", "not a readable JSON Lines file"),
-    "no header, two columns": ("b.csv", "4242.5,a\n1,b\n", "looks like data, not a header"),
-    "no header, but a column": ("b.csv", "4242.5\n1\n", "looks like data, not a header; leave out --column"),
+    "no header, two columns": ("b.csv", "4242.5,a\n1,b\n", "no column 'ms' in its first line"),
+    "no header, but a column": ("b.csv", "4242.5\n1\n", "no column 'ms' in its first line"),
     "two columns of a name": ("b.csv", "ms,ms\n4242,1\n", "2 columns 'ms'"),
 }
 
@@ -177,8 +272,8 @@ def test_csv_and_json__read_text_as_people_write_it(
     ("make", "message"),
     [
         (lambda path: path / "nope.csv", "no such file"),
-        (lambda path: path, "not a regular file"),
-        (lambda path: Path("/dev/stdin"), "not a regular file"),
+        (lambda path: path, "this is a folder"),
+        (lambda path: Path("/dev/null"), "empty"),
         (lambda path: written(path / "e.csv", b""), "empty"),
         (lambda path: written(path / "e.xyz", b"hello"), "--format"),
         (lambda path: written(path / "e.parquet", b"PAR1 and then nothing"), "not a readable Parquet file"),
@@ -254,7 +349,7 @@ def test_csv_and_json__are_read_through_files_of_pyarrows_own(
             return original(source, **options)
 
         monkeypatch.setattr(module, opener, listening)
-    assert sum(len(batch) for batch, _ in files.open_column(path).batches) == 1
+    assert sum(len(batch) for batch, _ in files.open_column(path, "value").batches) == 1
     assert len(sources) == 1
     assert isinstance(sources[0], pa.NativeFile)
     assert not isinstance(sources[0], pa.PythonFile)

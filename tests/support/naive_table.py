@@ -11,7 +11,7 @@ from dpfrugal.estimators.table import mechanism
 from dpfrugal.estimators.table.answers import choice_of, target_of
 from dpfrugal.estimators.table.base_measure import Base, Component, Regions
 from dpfrugal.estimators.table.mechanism import Choice, Cut, Scores
-from dpfrugal.estimators.table.order_statistics import OrderStatistics
+from dpfrugal.estimators.table.order_statistics import OrderStatistics, SortedRows
 from dpfrugal.estimators.table.plan import Plan
 from dpfrugal.estimators.table.spreads import Binades, Even
 from dpfrugal.privacy.choice import Total
@@ -22,7 +22,7 @@ SMALL_WORLD = Base(0, 6, (Component(3, Even()), Component(1, Binades(2))))
 
 
 def statistics(rows: Sequence[int]) -> OrderStatistics:
-    return OrderStatistics(np.array(rows, dtype=np.int64))
+    return SortedRows(np.array(rows, dtype=np.int64))
 
 
 def mass(base: Base, code: int) -> int:

@@ -119,12 +119,12 @@ def test_command_line__ends_in_a_sentence_on_bad_files(parquet: Path, tmp_path: 
     assert "truncated or damaged" in refused("quantile", broken, "--column", "ms", *ask)
     bad = tmp_path / "bad.csv"
     bad.write_text("ms\n1\n2\nsecret4242\n")
-    message = refused("quantile", bad, *ask)
+    message = refused("quantile", bad, "--column", "ms", *ask)
     assert "line 4" in message
     assert "4242" not in message
     header = tmp_path / "header.csv"
     header.write_text("ms\n")
-    assert "no items" in refused("quantile", header, *ask)
+    assert "no items" in refused("quantile", header, "--column", "ms", *ask)
     holes = tmp_path / "holes.csv"
     holes.write_text("ms,b\n1,x\n,y\n")
     assert "--nan-policy omit" in refused("quantile", holes, "--column", "ms", *ask)

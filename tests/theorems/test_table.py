@@ -14,10 +14,11 @@ import pytest
 from dpfrugal.estimators.table import mechanism
 from dpfrugal.estimators.table.base_measure import Base, base_of_doubles
 from dpfrugal.estimators.table.codes import codes_of
-from dpfrugal.estimators.table.levels import Neighbours, evenly, ranges, steps_of
+from dpfrugal.estimators.table.levels import evenly, ranges, steps_of
 from dpfrugal.estimators.table.mechanism import Choice, Cut, Scores
 from dpfrugal.estimators.table.plan import Asked, Plan, planned
 from dpfrugal.estimators.table.positions import Positions
+from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.choice import Ranges, Weight, slope
 from dpfrugal.privacy.guarantees import ZCDP, PureDP
 from tests.support.naive_table import DIGITS, SMALL_WORLD, renyi, statistics, transcripts

@@ -13,10 +13,10 @@ from dpfrugal.audit.neighbour_search import Case, Items, Numbers, Periods
 from dpfrugal.audit.table_cases import HIGH, LAST, NEXT, TOP, ZERO, added_cases, replaced_cases, version_cases
 from dpfrugal.estimators.table.base_measure import Base
 from dpfrugal.estimators.table.codes import codes_of
-from dpfrugal.estimators.table.columns import FLOATS, hinted
+from dpfrugal.estimators.table.kinds import FLOATS, hinted
 from dpfrugal.estimators.table.levels import range_of
 from dpfrugal.estimators.table.mechanism import Choice, Scores
-from dpfrugal.estimators.table.order_statistics import OrderStatistics
+from dpfrugal.estimators.table.order_statistics import SortedRows
 from dpfrugal.privacy import choice
 from dpfrugal.privacy.choice import Bits, Ranges, slope
 from dpfrugal.privacy.guarantees import Guarantee
@@ -34,7 +34,7 @@ def world(low: float = 0.0, high: float = TOP) -> Base:
 @lru_cache(maxsize=64)
 def scores(rows: Items, quantile: float, public: Choice) -> Scores:
     """The weights of all answers: the same in every run, so they are worked out once."""
-    statistics = OrderStatistics(codes_of(np.array(rows, dtype=np.float64)))
+    statistics = SortedRows(codes_of(np.array(rows, dtype=np.float64)))
     return Scores(statistics, public, Fraction(repr(quantile)) * statistics.rows)
 
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from dpfrugal.audit.neighbour_search import Case, Items, Numbers, Periods
-from dpfrugal.estimators.table.levels import Neighbours
 from dpfrugal.estimators.table.private_quantiles import private_quantiles
+from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.guarantees import Guarantee
 
 Answer = Callable[..., Sequence[float]]  # of rows, quantiles and a guarantee
@@ -49,7 +49,7 @@ ADDED_FAR_OUT: Final[list[tuple[Items, Items]]] = [
 def released(rows: Items, quantiles: float | Sequence[float], guarantee: Guarantee, **options: Any) -> Sequence[float]:
     """What ``private_quantiles`` answers."""
     values = np.array(rows, dtype=np.float64)
-    return private_quantiles(values, quantiles, guarantee, low=0.0, high=TOP, decimals=0, **options).values
+    return private_quantiles(values, quantiles, guarantee, low=0.0, high=TOP, decimals=0, intervals=False, **options).values
 
 
 def replaced_cases(make: Make = lambda: released) -> list[Case]:

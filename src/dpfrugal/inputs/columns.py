@@ -12,8 +12,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from dpfrugal.errors import TableError
-
-MOST_NAMES = 20
+from dpfrugal.inputs.names import listed
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,7 @@ def attempt(action: Callable[[], Any], failure: TableError, unreadable: tuple[ty
 
 def chosen(path: Path, names: list[str], column: str | None) -> str:
     """The name of the column to read. Column names are public, so an error may list them."""
-    shown = ", ".join(repr(name) for name in names[:MOST_NAMES])
-    shown += f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    shown = listed(names)
     if column is None:
         if len(names) == 1:
             return names[0]

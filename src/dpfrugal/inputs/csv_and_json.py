@@ -1,62 +1,65 @@
-"""Columns of CSV and JSON Lines files, plain or gzipped.
+"""Columns of CSV and JSON Lines files, plain, gzipped or compressed with Zstandard.
+
+A CSV file has a header if the caller names a column, or says so (``header=True``); otherwise it is one bare column of
+numbers. The rule looks at no cell, as a cell may be data. For the same reason the cells of a first line are shown as
+the names there are only if the caller has said that it is a header, or if another named column is among them. Columns
+are divided by tabs in a ``.tsv`` file, else by the first of comma, semicolon and tab that divides the header line into
+cells among which the named columns are. All rows are floats, whatever they look like.
 
 If pyarrow refuses a file, the file is read again, slowly, to name the line at fault. In a CSV file of one column a
-blank line is a missing item, as databases write it, and so is a first line that is a null rather than a header.
+blank line is a missing item, as databases write it.
 """
 
 import csv
-import gzip
 import itertools
 import json
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any
 
 import pyarrow as pa
 
 from dpfrugal.errors import TableError
 from dpfrugal.inputs.columns import Column, attempt, chosen, damaged
+from dpfrugal.inputs.file_source import BLOCK_BYTES, FileSource
 
-BLOCK_BYTES = 1 << 20
 HEAD_LINES = 1000
 UNREADABLE = (csv.Error, UnicodeDecodeError, EOFError, zlib.error, json.JSONDecodeError, RecursionError)
 
 
-def csv_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) -> Column:
-    """A column of a CSV file, named by its header; a file of bare numbers, one per line, needs no header.
+def csv_column(
+    source: FileSource, column: str | None, beside: tuple[str, ...] = (), header: bool | None = None
+) -> Column:
+    """A column of a CSV file, named by its header; a file of bare numbers, one per line, has none.
 
     Columns beside it are read as text: whether all their cells are numbers is not known before the end. An empty cell
     is a missing one.
     """
     import pyarrow.csv as pc
 
-    delimiter = "\t" if ".tsv" in path.suffixes else ","
+    path = source.path
+    named = [name for name in (column, *beside) if name is not None]
+    if named and header is False:
+        raise TableError(f"{path}: a file without a header has no column {named[0]!r}; leave out --column.")
+    if bare := not (named or header):
+        names, delimiter, name, others = ["value"], ",", "value", []
+    else:
+        names, delimiter = _header(source, named)
+        if header or any(each in names for each in named):
+            name, *others = [chosen(path, names, wanted) for wanted in (column, *beside)]
+        else:
+            raise TableError(
+                f"{path}: there is no column {named[0]!r} in its first line, which must be a header "
+                "(header=True shows the names in it)."
+            )
     nulls = set(pc.ConvertOptions().null_values)
+    single = len(names) == 1
 
-    def is_item(text: str) -> bool:
-        return text in nulls or _is_number(text)
-
-    def first_row() -> list[str]:
-        with _text(path) as file:
-            return next(csv.reader(file, delimiter=delimiter), [])
-
-    header = attempt(first_row, _not_text(path, "CSV"), UNREADABLE) or [""]
-    bare = len(header) == 1 and is_item(header[0])
-    if bare and column is not None:
-        raise TableError(f"{path}: the first line looks like data, not a header; leave out --column.")
-    if not bare and any(_is_number(cell) for cell in header):
-        raise TableError(f"{path}: the first line looks like data, not a header; write one above it.")
-    if bare and beside:
-        raise TableError(f"{path}: the first line looks like data, not a header; write one above it.")
-    name = "value" if bare else chosen(path, header, column)
-    others = [chosen(path, header, other) for other in beside]
-
-    def open_reader(source: Any) -> Any:
-        single = len(header) == 1
+    def open_reader(stream: Any) -> Any:
         types = {name: pa.float64()} | dict.fromkeys(others, pa.string())
         return pc.open_csv(
-            source,
+            stream,
             read_options=pc.ReadOptions(block_size=BLOCK_BYTES, column_names=[name] if bare else None),
             parse_options=pc.ParseOptions(
                 delimiter=delimiter, newlines_in_values=not single, ignore_empty_lines=not single
@@ -65,37 +68,54 @@ def csv_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) -> 
         )
 
     def bad_line() -> TableError:
-        at = 0 if bare else header.index(name)
-        with _text(path) as file:
-            rows = csv.reader(file, delimiter=delimiter)
-            for row in itertools.islice(rows, 0 if bare else 1, None):
-                if row and len(row) != len(header):
-                    return TableError(
-                        f"{path}: line {rows.line_num} has {len(row)} fields, the first line has {len(header)}."
-                    )
-                if row and not is_item(row[at]):
-                    return _no_number(path, rows.line_num, name, "a missing value must be an empty field")
+        at = names.index(name)
+        rows = csv.reader(source.lines(), delimiter=delimiter)
+        for row in itertools.islice(rows, 0 if bare else 1, None):
+            line = rows.line_num
+            if bare and len(row) > 1:
+                return TableError(f"{path}: line {line} has {len(row)} fields; choose a column with --column.")
+            if row and len(row) != len(names):
+                return TableError(f"{path}: line {line} has {len(row)} fields, the first line has {len(names)}.")
+            if row and not (row[at] in nulls or _is_number(row[at])):
+                is_header = "; if it is a header, name the column" if bare and line == 1 else ""
+                return _no_number(path, line, name, f"a missing value must be an empty field{is_header}")
         return damaged(path, "CSV")
 
-    return _text_column(path, name, open_reader, bad_line, "CSV", others, beside_item=_present)
+    return _text_column(source, name, open_reader, bad_line, "CSV", others, beside_item=_present)
 
 
-def ndjson_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) -> Column:
+def _header(source: FileSource, named: list[str]) -> tuple[list[str], str]:
+    """The cells of the first line, and what divides them."""
+
+    def divided(delimiter: str) -> list[str]:
+        return next(csv.reader(source.lines(), delimiter=delimiter), []) or [""]
+
+    def cells() -> tuple[list[str], str]:
+        allowed = ["\t"] if ".tsv" in source.suffixes else [",", ";", "\t"]
+        found = [(divided(delimiter), delimiter) for delimiter in allowed]
+        return max(found, key=lambda each: sum(name in each[0] for name in named))
+
+    result: tuple[list[str], str] = attempt(cells, _not_text(source.path, "CSV"), UNREADABLE)
+    return result
+
+
+def ndjson_column(source: FileSource, column: str | None, beside: tuple[str, ...] = ()) -> Column:
     """A field of a JSON Lines file, one object per line; an absent field is a missing item.
 
     Fields beside it have the type of their first value.
     """
     import pyarrow.json as pj
 
+    path = source.path
+
     def first_fields() -> dict[str, Any]:
         fields: dict[str, Any] = {}  # in order of appearance
-        with _text(path) as file:
-            for i, line in enumerate(itertools.islice(file, HEAD_LINES), start=1):
-                record = json.loads(line, parse_int=lambda digits: 0) if line.strip() else {}
-                if not isinstance(record, dict):
-                    raise _not_object(path, i)
-                for field, value in record.items():
-                    fields[field] = value if fields.get(field) is None else fields[field]
+        for i, line in enumerate(itertools.islice(source.lines(), HEAD_LINES), start=1):
+            record = json.loads(line, parse_int=lambda digits: 0) if line.strip() else {}
+            if not isinstance(record, dict):
+                raise _not_object(path, i)
+            for field, value in record.items():
+                fields[field] = value if fields.get(field) is None else fields[field]
         return fields
 
     fields = attempt(first_fields, _not_text(path, "JSON Lines"), UNREADABLE)
@@ -106,30 +126,29 @@ def ndjson_column(path: Path, column: str | None, beside: tuple[str, ...] = ()) 
             f"{path}: {wrong[0]!r} must hold strings, integers or truth values to be a column of keys or persons."
         )
 
-    def open_reader(source: Any) -> Any:
+    def open_reader(stream: Any) -> Any:
         schema = pa.schema([(name, pa.float64()), *((other, types[type(fields[other])]) for other in others)])
         return pj.open_json(
-            source,
+            stream,
             read_options=pj.ReadOptions(block_size=BLOCK_BYTES),
             parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
         )
 
     def bad_line() -> TableError:
-        with _text(path) as file:
-            for i, line in enumerate(file, start=1):
-                try:
-                    record = json.loads(line, parse_int=float) if line.strip() else {}
-                except (json.JSONDecodeError, RecursionError):
-                    return _not_object(path, i)
-                item = record.get(name) if isinstance(record, dict) else ""
-                if not (item is None or (isinstance(item, float) and abs(item) != float("inf"))):
-                    return _no_number(path, i, name, "a missing value must be null")
-                for other in others:
-                    if record.get(other) is not None and type(record[other]) is not _as_float(type(fields[other])):
-                        return TableError(f"{path}: line {i} has another type of {other!r} than the first line.")
+        for i, line in enumerate(source.lines(), start=1):
+            try:
+                record = json.loads(line, parse_int=float) if line.strip() else {}
+            except (json.JSONDecodeError, RecursionError):
+                return _not_object(path, i)
+            item = record.get(name) if isinstance(record, dict) else ""
+            if not (item is None or (isinstance(item, float) and abs(item) != float("inf"))):
+                return _no_number(path, i, name, "a missing value must be null")
+            for other in others:
+                if record.get(other) is not None and type(record[other]) is not _as_float(type(fields[other])):
+                    return TableError(f"{path}: line {i} has another type of {other!r} than the first line.")
         return damaged(path, "JSON Lines")
 
-    return _text_column(path, name, open_reader, bad_line, "JSON Lines", others)
+    return _text_column(source, name, open_reader, bad_line, "JSON Lines", others)
 
 
 def _as_float(kind: type) -> type:
@@ -138,7 +157,7 @@ def _as_float(kind: type) -> type:
 
 
 def _text_column(
-    path: Path,
+    source: FileSource,
     name: str,
     open_reader: Callable[[Any], Any],
     bad_line: Callable[[], TableError],
@@ -159,19 +178,18 @@ def _text_column(
         try:
             # pyarrow reads ahead in its own thread, even past an error. A Python file would then abort a program that
             # exits meanwhile; pyarrow's own file is closed by whoever holds it last.
-            file = pa.OSFile(str(path))
-            source = pa.input_stream(file, compression="gzip") if path.suffix.lower() == ".gz" else file
+            file = source.opened()
             before = 0
-            with open_reader(source) as reader:
+            with open_reader(source.decompressed(file)) as reader:
                 for batch in reader:
                     yield pick(batch), file.tell() - before
                     before = file.tell()
         except (pa.ArrowException, OSError):
             failed = True
         if failed:
-            raise attempt(bad_line, damaged(path, kind), UNREADABLE)
+            raise attempt(bad_line, damaged(source.path, kind), UNREADABLE)
 
-    return Column(name, path.stat().st_size, "bytes", batches())
+    return Column(name, source.size, "bytes", batches())
 
 
 def _present(texts: Any) -> Any:
@@ -180,12 +198,6 @@ def _present(texts: Any) -> Any:
 
     empty = pc.equal(texts, "")
     return pc.if_else(empty, pa.scalar(None, texts.type), texts) if pc.any(empty).as_py() else texts
-
-
-def _text(path: Path) -> TextIO:
-    if path.suffix.lower() == ".gz":
-        return cast(TextIO, gzip.open(path, "rt", encoding="utf-8-sig", newline=""))
-    return path.open(encoding="utf-8-sig", newline="")
 
 
 def _not_text(path: Path, kind: str) -> TableError:

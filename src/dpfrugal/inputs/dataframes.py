@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpfrugal.errors import ParameterTypeError, TableError
+from dpfrugal.inputs.names import listed
 
 ACCEPTED = "a DataFrame of pandas or polars, a DuckDB relation, an Arrow table, or an object that exports Arrow"
 
@@ -22,9 +23,9 @@ def batches(data: Any, columns: list[str]) -> Iterator[Any]:
             raise ParameterTypeError(f"data must be {ACCEPTED}, not {type(data).__name__}{hint}.")
         if isinstance(data, pa.RecordBatch):
             data = pa.Table.from_batches([data])
-        _present(columns, list(getattr(data, "column_names", getattr(data, "columns", columns))))
+        present(columns, list(getattr(data, "column_names", getattr(data, "columns", columns))))
         reader = attempt(lambda: _reader(_narrowed(data, columns)), TableError(UNREADABLE), (TypeError, ValueError))
-    _present(columns, reader.schema.names)
+    present(columns, reader.schema.names)
     while (batch := attempt(lambda: next(reader, None), TableError(UNREADABLE))) is not None:
         yield batch
 
@@ -32,11 +33,13 @@ def batches(data: Any, columns: list[str]) -> Iterator[Any]:
 UNREADABLE = "data: the columns cannot be read as Arrow; each must hold values of one type."
 
 
-def _present(columns: list[str], names: list[Any]) -> None:
+def present(columns: list[str], names: list[Any]) -> None:
+    """Refuse a column that is not there, or is there twice; names of columns are public."""
     for column in columns:
-        if names.count(column) != 1:
-            there = "no column" if column not in names else "more than one column"
-            raise TableError(f"data: there is {there} {column!r}.")
+        if column not in names:
+            raise TableError(f"data: there is no column {column!r}; there are {listed(names)}.")
+        if names.count(column) > 1:
+            raise TableError(f"data: there is more than one column {column!r}; rename all but one.")
 
 
 def _narrowed(data: Any, columns: list[str]) -> Any:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from dpfrugal.errors import TableError
 from dpfrugal.inputs import csv_and_json
 from dpfrugal.inputs.columns import Column, attempt, chosen, damaged
+from dpfrugal.inputs.file_source import FileSource
 
 Format = Literal["parquet", "csv", "ndjson", "arrow"]
 SUFFIXES: dict[str, Format] = {
@@ -37,45 +38,64 @@ Beside = tuple[str, ...]
 
 
 def open_column(
-    path: Path, column: str | None = None, file_format: Format | None = None, beside: Beside = ()
+    path: Path,
+    column: str | None = None,
+    file_format: Format | None = None,
+    beside: Beside = (),
+    *,
+    header: bool | None = None,
 ) -> Column:
     """The column of that name, which may be left out if the file has only one.
 
-    With ``beside`` the batches are record batches: the column, then the columns beside it.
+    With ``beside`` the batches are record batches: the column, then the columns beside it. ``header`` is for CSV files
+    (``csv_and_json``).
     """
+    return open_source(FileSource.of(path), column, file_format, beside, header=header)
+
+
+def open_source(
+    source: FileSource,
+    column: str | None = None,
+    file_format: Format | None = None,
+    beside: Beside = (),
+    *,
+    header: bool | None = None,
+    any_type: bool = False,
+) -> Column:
+    """The same of a file that was found; ``any_type``: columns that hold no numbers are not refused."""
+    path = source.path
     if len({column, *beside}) < 1 + len(beside):
         raise TableError(f"{path}: --column, --by and --person must name different columns.")
-    if not path.exists():
-        raise TableError(f"{path}: there is no such file.")
-    if not path.is_file():
-        raise TableError(f"{path}: this is not a regular file; name a file, or use - for numbers on standard input.")
-    size, head = attempt(lambda: (path.stat().st_size, head_of(path)), TableError(f"{path}: the file cannot be read."))
+    size, head = attempt(lambda: (source.size, source.head()), TableError(f"{path}: the file cannot be read."))
     if not size:
         raise TableError(f"{path}: the file is empty.")
-    readers: dict[Format, Callable[[Path, str | None, Beside], Column]] = {
-        "parquet": _parquet,
-        "csv": csv_and_json.csv_column,
-        "ndjson": csv_and_json.ndjson_column,
-        "arrow": _arrow,
-    }
-    return readers[file_format or _format_of(path, head)](path, column, beside)
+    chosen_format = file_format or _format_of(source, head)
+    if chosen_format == "csv":
+        return csv_and_json.csv_column(source, column, beside, header)
+    if header is not None:
+        raise TableError(f"{path}: header is for CSV files; this one is {chosen_format}.")
+    if chosen_format == "ndjson":
+        return csv_and_json.ndjson_column(source, column, beside)
+    reader = _parquet if chosen_format == "parquet" else _arrow
+    return reader(source, column, beside, any_type)
 
 
 def head_of(path: Path) -> bytes:
     """The first bytes of a file, which tell its format."""
-    with path.open("rb") as file:
-        return file.read(8)
+    return FileSource(path).head()
 
 
-def _format_of(path: Path, head: bytes) -> Format:
+def _format_of(source: FileSource, head: bytes) -> Format:
     if head.startswith(b"PAR1"):
         return "parquet"
     if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         return "arrow"
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    suffixes = source.suffixes
     if suffixes and suffixes[-1] in SUFFIXES:
         return SUFFIXES[suffixes[-1]]
-    raise TableError(f"{path}: the name does not tell the format; use --format parquet, csv, ndjson or arrow.")
+    if not source.again:  # a pipe, whose name says nothing
+        return "csv"
+    raise TableError(f"{source.path}: the name does not tell the format; use --format parquet, csv, ndjson or arrow.")
 
 
 def _names(path: Path, schema: Any, kind: str) -> list[str]:
@@ -97,18 +117,21 @@ def _batches(records: Iterator[Any], pick: Callable[[Any], Any], failure: TableE
         yield picked, len(picked)
 
 
-def _parquet(path: Path, column: str | None, beside: Beside) -> Column:
+def _parquet(source: FileSource, column: str | None, beside: Beside, any_type: bool) -> Column:
     import pyarrow.parquet as pq
+
+    path = source.path
 
     # With pre_buffer pyarrow holds whole row groups and takes twice the time on a local disk; without a buffer size it
     # holds each column of a row group as a whole.
     def opened(**options: Any) -> Any:
-        return pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES, **options)
+        return pq.ParquetFile(source.opened(), pre_buffer=False, buffer_size=BUFFER_BYTES, **options)
 
     file = attempt(opened, damaged(path, "Parquet"), (UnicodeDecodeError,))
     names = _names(path, file.schema_arrow, "Parquet")
     name, *others = [chosen(path, names, wanted) for wanted in (column, *beside)]
-    _numeric(path, name, file.schema_arrow.field(name).type)
+    if not any_type:
+        _numeric(path, name, file.schema_arrow.field(name).type)
     if encoded := [other for other in others if _is_dictionary_encoded(file, other)]:
         file = attempt(lambda: opened(read_dictionary=encoded), damaged(path, "Parquet"))
     # pyarrow's threads would gain nothing: one column is most of the work.
@@ -131,14 +154,17 @@ def _picker(names: list[str]) -> Callable[[Any], Any]:
     return lambda record: record.column(names[0]) if len(names) == 1 else record.select(names)
 
 
-def _arrow(path: Path, column: str | None, beside: Beside) -> Column:
+def _arrow(source: FileSource, column: str | None, beside: Beside, any_type: bool) -> Column:
+    path = source.path
+
     def opened() -> tuple[Any, int, Iterator[Any]]:
-        source = pa.memory_map(str(path))
+        # Not mapped into memory: reading a file that is truncated meanwhile would end the process.
+        file = source.opened()
         try:
-            reader = pa.ipc.open_file(source)
+            reader = pa.ipc.open_file(file)
         except pa.ArrowInvalid:
-            source.seek(0)
-            reader = pa.ipc.open_stream(source)
+            file.seek(0)
+            reader = pa.ipc.open_stream(file)
             return reader.schema, 0, iter(reader)
         return reader.schema, reader.count_rows(), (reader.get_batch(i) for i in range(reader.num_record_batches))
 
@@ -149,5 +175,6 @@ def _arrow(path: Path, column: str | None, beside: Beside) -> Column:
     schema, total, records = attempt(opened, damaged(path, "Arrow IPC"))
     names = _names(path, schema, "Arrow IPC")
     name, *others = [chosen(path, names, wanted) for wanted in (column, *beside)]
-    _numeric(path, name, schema.field(name).type)
+    if not any_type:
+        _numeric(path, name, schema.field(name).type)
     return Column(name, total, "rows", _batches(records, pick, damaged(path, "Arrow IPC")))

@@ -46,6 +46,13 @@ def sides(points: Any, margins: Any, coins: Any, estimate: Any, up_from: Any, do
     return np.uint64(up), np.uint64(down), np.uint64(undecided)
 
 
+def compared(rows: Any, first: Any, low: Any, high: Any) -> Any:
+    """Which of the 64 rows from ``first`` on are below ``low``, and which are at most ``high``."""
+    block = rows[first : first + BLOCK]
+    below, upto = (np.packbits(is_so, bitorder="little").view(np.uint64)[0] for is_so in (block < low, block <= high))
+    return below, upto
+
+
 def prefetch(array: Any, place: Any) -> None:
     """Load the cache line of an element, counted in the array's flat order, ahead of its use. It need not exist."""
 
@@ -100,6 +107,27 @@ def _sides(_: Any, points: Any, margins: Any, coins: Any, estimate: Any, up_from
 
 
 @intrinsic
+def _compared(_: Any, rows: Any, first: Any, low: Any, high: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        lane = context.get_data_type(signature.args[0].dtype)
+        row = ir.VectorType(lane, BLOCK)
+        place = builder.bitcast(builder.gep(array.data, [arguments[1]]), row.as_pointer())
+        block = builder.load(place, align=context.get_abi_sizeof(lane))
+        if isinstance(signature.args[0].dtype, types.Float):
+            compare = builder.fcmp_ordered
+        else:
+            compare = builder.icmp_signed if signature.args[0].dtype.signed else builder.icmp_unsigned
+        words = [
+            builder.bitcast(compare(sign, block, _everywhere(builder, row, arguments[place])), ir.IntType(64))
+            for sign, place in (("<", 2), ("<=", 3))
+        ]
+        return context.make_tuple(builder, signature.return_type, words)
+
+    return types.UniTuple(types.uint64, 2)(rows, first, rows.dtype, rows.dtype), generate
+
+
+@intrinsic
 def _prefetch(_: Any, array: Any, place: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -147,6 +175,14 @@ def _typed_sides(points: Any, margins: Any, coins: Any, estimate: Any, up_from: 
     def compiled(points: Any, margins: Any, coins: Any, estimate: Any, up_from: Any, down_from: Any) -> Any:
         half = np.uint32(16)
         return _sides(points, margins, coins, estimate, np.uint16(up_from >> half), np.uint16(down_from >> half))
+
+    return compiled
+
+
+@overload(compared)
+def _typed_compared(rows: Any, first: Any, low: Any, high: Any) -> Any:
+    def compiled(rows: Any, first: Any, low: Any, high: Any) -> Any:
+        return _compared(rows, first, low, high)
 
     return compiled
 

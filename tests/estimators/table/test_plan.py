@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal.estimators.table.intervals import IntervalRule
-from dpfrugal.estimators.table.levels import Neighbours, ranges
+from dpfrugal.estimators.table.levels import ranges
 from dpfrugal.estimators.table.plan import Asked, Change, Plan, plan_of, planned
+from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.choice import Ranges
 from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dpfrugal.privacy.zcdp_conversions import rho_for

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal.estimators.table import columns
+from dpfrugal.estimators.table import kinds
 from dpfrugal.estimators.table.columns import read_column
 
 GUARANTEE = dpf.PureDP(epsilon=20.0)  # so much that an answer is within a row or two
@@ -231,13 +231,13 @@ def test_private_quantiles__refuses_in_one_sentence(data: Any, options: dict[str
 
 def test_read_column__types_are_named_and_rows_are_not_shown() -> None:
     column = read_column(np.array([123456.5]), None, "raise")
-    assert column.kind is columns.FLOATS
+    assert column.kind is kinds.FLOATS
     assert "123456" not in repr(column)
 
 
 @pytest.mark.parametrize("rows", [[1, 2], [1, 2.5], [Decimal("1.25"), 2], [None, 3], []])
 def test_read_column__no_row_of_a_list_chooses_the_type(rows: list[Any]) -> None:
-    assert read_column(rows, None, "omit").kind is columns.FLOATS
+    assert read_column(rows, None, "omit").kind is kinds.FLOATS
 
 
 def test_read_column__of_files_with_integers_and_floats_is_one_of_floats(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from dpfrugal.estimators.table.base_measure import Base
 from dpfrugal.estimators.table.levels import Step
-from dpfrugal.estimators.table.mechanism import Choice, Cut, choose_cut, rank
+from dpfrugal.estimators.table.mechanism import CAP, Choice, Cut, choose_cut, rank
 from dpfrugal.estimators.table.order_statistics import OrderStatistics
 from dpfrugal.estimators.table.plan import Plan
 from dpfrugal.estimators.table.radius import Interval, choose_interval
@@ -48,6 +48,22 @@ def intervals_around(
         choose_interval(rows, base, value, q, margin.rows(rows.rows), plan.interval_slope, bits)
         for q, margin, value in zip(plan.quantiles, plan.margins, values, strict=False)
     )
+
+
+def ranks_of(plan: Plan, rows: int) -> list[tuple[int, int]]:
+    """The first and last ranks of the rows that the plan looks at in a table of so many: raw.
+
+    A choice between earlier answers inherits their errors, of which all but e^-40 are smaller than what is added here.
+    """
+    found = []
+    for step in plan.steps:
+        slope = plan.slopes[step.level] if step.of_all else min(plan.slopes)
+        reach = math.ceil((CAP if step.of_all else CAP + 40) / slope) + 1
+        found.append((step.quantile, reach))
+    for at, margin in enumerate(plan.margins):
+        found.append((at, math.ceil(margin.rows(rows)) + math.ceil(CAP / plan.interval_slope) + 1))
+    ranks = [(math.floor(plan.quantiles[at] * rows), reach) for at, reach in found]
+    return [(max(rank - reach, 0), min(rank + 1 + reach, rows - 1)) for rank, reach in ranks] if rows else []
 
 
 def noisy_counts(counts: Sequence[int], slope: Fraction) -> list[int]:

@@ -14,11 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Literal
 
+from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.choice import Ranges
-
-Neighbours = Literal["replace", "add-remove"]
 
 
 @dataclass(frozen=True)

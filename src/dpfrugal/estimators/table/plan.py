@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.estimators.table.intervals import IntervalRule, Margin
-from dpfrugal.estimators.table.levels import Neighbours, Step, influences, range_of, ranges, steps_of
+from dpfrugal.estimators.table.levels import Step, influences, range_of, ranges, steps_of
 from dpfrugal.estimators.table.pivots import promising, relative_slopes, squares_of
+from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.choice import Ranges, slope
 from dpfrugal.privacy.guarantees import Guarantee
 

@@ -11,15 +11,14 @@ from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError
-from dpfrugal.estimators.table.answers import answers, intervals_around
-from dpfrugal.estimators.table.columns import Kind, hinted, read_column
+from dpfrugal.estimators.table.answers import answers, intervals_around, ranks_of
+from dpfrugal.estimators.table.columns import read_column
 from dpfrugal.estimators.table.intervals import IntervalOf, IntervalRule
-from dpfrugal.estimators.table.levels import Neighbours
-from dpfrugal.estimators.table.order_statistics import OrderStatistics
+from dpfrugal.estimators.table.kinds import Kind, hinted
 from dpfrugal.estimators.table.plan import Asked, plan_of
 from dpfrugal.estimators.table.radius import Interval
 from dpfrugal.estimators.table.release import TableRelease
-from dpfrugal.parameters import NanPolicy
+from dpfrugal.parameters import NanPolicy, Neighbours
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
 
 
@@ -65,7 +64,7 @@ def private_quantiles(
     (7, (7, 7))
     """
     checked = parameters.quantiles(quantiles)
-    parameters.one_of("neighbours", neighbours, get_args(Neighbours))
+    parameters.neighbours(neighbours)
     parameters.nan_policy(nan_policy)
     asked = Asked(
         # As decimals: 0.9 of ten rows is nine rows, which the float 0.9 is not.
@@ -86,7 +85,8 @@ def private_quantiles(
     if not read.rows and neighbours == "replace":
         raise ItemError("The data has no rows: there is no quantile to find.")
     base = hinted(read.kind, low, high, decimals)
-    rows = OrderStatistics(np.clip(read.codes, base.low, base.high))
+    rows = read.ordered(base.low, base.high)
+    rows.prepare(ranks_of(plan, rows.rows))  # whatever the rows are read from is read before anything is spent
     account.before_noise()
     with account.owning_up():
         codes = answers(rows, plan, base)
