@@ -2,8 +2,9 @@
 
 Lists of hashable objects, numpy arrays, pandas and polars Series, Arrow arrays, dictionary-encoded or not. A key is an
 integer, a string, bytes, a truth value, a date, a timestamp, or another hashable object. Floating-point numbers are
-refused: which of them are equal is a matter of rounding. Nothing here looks at a key except to convert it; messages
-name kinds, never keys.
+refused: which of them are equal is a matter of rounding. A list has no type of its own, so its rows do not choose one:
+dates become date32, timestamps are in microseconds, those with a time zone in UTC. Nothing here looks at a key except
+to convert it; messages name kinds, never keys.
 """
 
 import datetime
@@ -149,13 +150,21 @@ def _of_list(keys: list[Any]) -> Any:
     for base, arrow_type in ((str, pa.large_string()), (bytes, pa.large_binary())):
         if all_are(base):
             return attempted(lambda chosen=arrow_type: pa.array(keys, chosen))
-    if all_are(datetime.datetime) or (all_are(datetime.date) and not any(map(_is_time, kinds))):
-        return attempted(lambda: pa.array(keys))
+    if all_are(datetime.datetime):
+        return _of_datetimes(keys)
+    if all_are(datetime.date) and not any(issubclass(kind, datetime.datetime) for kind in kinds):
+        return attempted(lambda: pa.array(keys, pa.date32()))
     return keys
 
 
-def _is_time(kind: type) -> bool:
-    return issubclass(kind, datetime.datetime)
+def _of_datetimes(keys: list[Any]) -> Any:
+    """Timestamps of one fixed type. Arrow by itself takes the time zone of the first row, and would show it."""
+    import pyarrow as pa
+
+    aware = {key.utcoffset() is not None for key in keys if key is not None}
+    if len(aware) > 1:
+        raise ItemTypeError("keys must all be timestamps with a time zone, or all without one; these are mixed.")
+    return attempted(lambda: pa.array(keys, pa.timestamp("us", "UTC" if True in aware else None)))
 
 
 def _of_integers(keys: list[Any]) -> Any:
@@ -178,6 +187,17 @@ def attempted(convert: Any) -> Any:
     except (pa.ArrowException, UnicodeError, OverflowError, ValueError, TypeError):
         pass
     raise ItemTypeError(f"{ALLOWED}, all of one kind; these cannot be read as such.")
+
+
+def null_rows(array: Any) -> NDArray[np.bool_] | None:
+    """Which rows of an Arrow array are null, by themselves or by their entry of a dictionary; None: no row is."""
+    found = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    dictionary = getattr(array, "dictionary", None)
+    if dictionary is None or not dictionary.null_count:
+        return found
+    used = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    entries: NDArray[np.bool_] = dictionary.is_null().to_numpy(zero_copy_only=False)[used]
+    return entries if found is None else entries | found
 
 
 def in_order(part: Any) -> Any:
