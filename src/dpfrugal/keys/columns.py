@@ -152,7 +152,9 @@ def _of_table(keys: Any, names: list[str]) -> list[Any]:
     if found is not None:
         missing = [name for name in names if name not in list(found)]
         if missing:
-            raise ParameterError(f"keys must have the columns of by; {', '.join(map(repr, missing))} is not among them.")
+            raise ParameterError(
+                f"keys must have the columns of by; {', '.join(map(repr, missing))} is not among them."
+            )
         return [keys[name] for name in names]
     if len(names) == 1:
         return [keys]

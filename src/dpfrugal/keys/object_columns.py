@@ -16,8 +16,13 @@ def typed_frame(data: Any, names: list[str]) -> Any:
     if not hasattr(data, "iloc") or not hasattr(data, "dtypes"):
         return data
     there = list(data.columns)
-    untyped = [name for name in dict.fromkeys(names) if there.count(name) == 1 and data.dtypes[name] == object]
+    untyped = [name for name in dict.fromkeys(names) if there.count(name) == 1 and holds_objects(data[name])]
     return data.assign(**{name: _typed(data[name]) for name in untyped}) if untyped else data
+
+
+def holds_objects(column: Any) -> bool:
+    """Whether a pandas Series has no other type than that of Python objects."""
+    return getattr(column.dtype, "kind", "") == "O" and type(column.dtype).__module__.startswith("numpy")
 
 
 def _typed(column: Any) -> Any:

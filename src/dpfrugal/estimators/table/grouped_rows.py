@@ -90,10 +90,11 @@ def read_groups(
 ) -> GroupedRows:
     """The rows of ``column`` for each key of ``by``, a column or several, of whatever the caller has.
 
-    ``keys`` declares the keys: a batch of them, or for several columns a list of tuples or a table. Or ``discover_keys``
-    says what finding them may cost. Rows of other keys are dropped, or form one more group, the last one, which is
-    shown as ``other``: a key of the same type that is not declared; for several columns a tuple. With ``person``, a
-    column of ids, the limits per person are enforced by random priorities over the whole table.
+    ``keys`` declares the keys: a batch of them, or for several columns a list of tuples or a table. Or
+    ``discover_keys`` says what finding them may cost. Rows of other keys are dropped, or form one more group, the last
+    one, which is shown as ``other``: a key of the same type that is not declared; for several columns a tuple. With
+    ``person``, a column of ids, the limits per person are enforced by random priorities over the whole table. Rows
+    that are missing, or whose key is not declared and has no group, take no place of their person's.
     """
     import pyarrow as pa
 
@@ -112,16 +113,15 @@ def read_groups(
     if discovery is None and label is not None and index.code(label) != UNDECLARED:
         raise ParameterError("other must not be one of keys.")
     rows, people, priorities = KeyedRows(nan_policy, threads), People(threads), RowPriorities()
-    for batch in table_batches(data, column, names if person is None else [*names, person]):
+    beside, shown = names if person is None else [*names, person], [] if discovery is None else names
+    for batch in table_batches(data, column, beside, shown):
         for first in range(0, max(batch.num_rows, 1), ROWS_AT_ONCE):
             piece = batch.slice(first, ROWS_AT_ONCE)
             groups = index.codes([piece.column(name) for name in names], null_keys)
             if discovery is None and label is not None:
                 groups[groups == UNDECLARED] = index.size
-            limited = (None, None)
-            if person is not None:
-                limited = people.codes(piece.column(person)), priorities.next(piece.num_rows)
-            rows.add(piece.column(column), groups, *limited)
+            who = None if person is None else people.codes(piece.column(person))
+            rows.add(piece.column(column), groups, who, None if who is None else priorities.next(piece.num_rows))
     if person is not None:
         rows.keep_chosen(*limits)
     if discovery is None:

@@ -5,6 +5,7 @@ rows are limited. Memory: 12 bytes per row while rows are read, 8 more while the
 more while they are read, 28 more while a person's rows are chosen.
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -141,7 +142,7 @@ def _sort_each(codes: Codes, starts: Codes, threads: int) -> None:
 
     def sort(k: int) -> None:
         places = starts[ends[k] : ends[k + 1] + 1].tolist()
-        for first, last in zip(places, places[1:], strict=False):
+        for first, last in itertools.pairwise(places):
             if last - first > 1:
                 codes[first:last].sort()
 

@@ -14,11 +14,14 @@ from dpfrugal.errors import ParameterTypeError, TableError
 from dpfrugal.estimators.table import columns as table_columns
 from dpfrugal.inputs import dataframes, files
 from dpfrugal.inputs.columns import attempt
-from dpfrugal.keys.object_columns import typed_frame
+from dpfrugal.keys.object_columns import holds_objects, typed_frame
 
 
-def table_batches(data: Any, column: str, beside: list[str]) -> Iterator[Any]:
-    """Record batches that have the column of values and the columns beside it (keys, persons)."""
+def table_batches(data: Any, column: str, beside: list[str], shown: list[str]) -> Iterator[Any]:
+    """Record batches that have the column of values and the columns beside it (keys, persons).
+
+    Columns beside it whose type will be ``shown`` get one that does not depend on what their rows hold.
+    """
     import pyarrow as pa
 
     if isinstance(data, str | PathLike):
@@ -27,7 +30,7 @@ def table_batches(data: Any, column: str, beside: list[str]) -> Iterator[Any]:
             yield from (batch for batch, _ in files.open_column(path, column, beside=others).batches)
         return
     names = list(dict.fromkeys([column, *beside]))
-    reader = _reader(_with_fixed_types(data, column, beside), names)
+    reader = _reader(_with_fixed_types(data, column, shown), names)
     yield pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in reader.schema], schema=reader.schema)
     yield from dataframes.batches(reader, names)
 
@@ -39,10 +42,10 @@ def read_once(data: Any) -> bool:
     return isinstance(data, pa.RecordBatchReader) or hasattr(data, "__next__")
 
 
-def _with_fixed_types(data: Any, column: str, beside: list[str]) -> Any:
+def _with_fixed_types(data: Any, column: str, shown: list[str]) -> Any:
     """A pandas frame whose columns of objects have types that do not depend on what the rows hold."""
-    data = typed_frame(data, beside)
-    if not hasattr(data, "iloc") or list(data.columns).count(column) != 1 or data.dtypes[column] != object:
+    data = typed_frame(data, shown)
+    if not hasattr(data, "iloc") or list(data.columns).count(column) != 1 or not holds_objects(data[column]):
         return data
     import pandas as pd
     import pyarrow as pa
@@ -67,7 +70,9 @@ def _reader(data: Any, names: list[str]) -> Any:
         return attempt(lambda: data.scanner(columns=names).to_reader(), TableError(dataframes.UNREADABLE))
     elif hasattr(data, "toArrow"):  # a Spark DataFrame
         _present(names, data.columns)
-        data = attempt(lambda: data.select(*(f"`{name}`" for name in names)).toArrow(), TableError(FAILED), (Exception,))
+        data = attempt(
+            lambda: data.select(*(f"`{name}`" for name in names)).toArrow(), TableError(FAILED), (Exception,)
+        )
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__dataframe__")):
