@@ -165,9 +165,9 @@ class KeyIndex:
             return np.full(len(part), UNDECLARED, dtype=np.int32)
         if nulls:
             codes = np.full(len(part), UNDECLARED, dtype=np.int32)
-            codes[part.is_valid().to_numpy(zero_copy_only=False)] = self._part_codes(
-                without_views(part).drop_null(), "raise"
-            )
+            # Of a dictionary's rows only the indices: an entry that is null is a matter of the dictionary.
+            valid = getattr(part, "indices", part).is_valid().to_numpy(zero_copy_only=False)
+            codes[valid] = self._part_codes(without_views(part).drop_null(), null_keys)
             return codes
         if self.kind == "objects":
             return self._of_objects(part.to_pylist(), 0)
