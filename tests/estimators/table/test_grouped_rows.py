@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from dpfrugal import ApproxDP, ItemError, ItemTypeError, ParameterError, ParameterTypeError, PureDP, TableError
 from dpfrugal.estimators.table import grouped_rows
 from dpfrugal.estimators.table.grouped_rows import GroupedRows, read_groups
+from tests.support.byte_shift import CSV_SOURCES, byte_shift_pair
 from tests.support.naive_groups import by_group, chosen
 
 TABLE = pa.table(
@@ -210,38 +211,8 @@ def test_read_groups__discovers_among_the_rows_that_count() -> None:
     assert found.sizes[0] in (49, 50)  # person 0 has a row of either key
 
 
-# The byte-shift pair: one longer cell moves the cuts of readers that cut by bytes, and nobody else's rows.
-
-LONG = "x" * 65
-CUT_BY_BYTES = pc.ReadOptions(block_size=1 << 12)
-CSV_SOURCES: dict[str, Any] = {
-    "pyarrow table": lambda path: pc.read_csv(path, read_options=CUT_BY_BYTES),
-    "pyarrow reader": lambda path: pc.open_csv(path, read_options=CUT_BY_BYTES),
-    "pandas arrow": lambda path: pc.read_csv(path, read_options=CUT_BY_BYTES).to_pandas(types_mapper=pd.ArrowDtype),
-    "pandas": pd.read_csv,
-    "polars": pl.read_csv,
-    "polars lazy": pl.scan_csv,
-    "duckdb": lambda path: duckdb.read_csv(str(path)),
-    "dataset": lambda path: ds.dataset(path, format="csv"),
-    "file": str,
-}
-
-
-def byte_shift_pair(folder: Path) -> tuple[Path, Path]:
-    """Two files that differ in one key, of person 0; values are row numbers."""
-    rng = np.random.default_rng(3)
-    keys, who = rng.choice(["a", "b", "c"], 4000), rng.integers(1, 300, 4000)
-    keys[0], who[0] = "b", 0
-    paths = []
-    for name, first in (("short.csv", "b"), ("long.csv", LONG)):
-        column = [first, *keys[1:].tolist()]
-        pc.write_csv(pa.table({"key": column, "who": who, "x": np.arange(4000)}), folder / name)
-        paths.append(folder / name)
-    return paths[0], paths[1]
-
-
 def test_byte_shift_pair__moves_the_cuts_of_a_reader(tmp_path: Path) -> None:
-    sizes = [[batch.num_rows for batch in pc.open_csv(path, CUT_BY_BYTES)] for path in byte_shift_pair(tmp_path)]
+    sizes = [[batch.num_rows for batch in CSV_SOURCES["pyarrow reader"](path)] for path in byte_shift_pair(tmp_path)]
     assert len(sizes[0]) > 5
     assert sizes[0] != sizes[1]
 
