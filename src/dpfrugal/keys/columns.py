@@ -69,8 +69,6 @@ class KeyColumns:
         columns, problem = _of_table(keys, self.names), ""
         try:
             several = [index.codes(column) for index, column in zip(self._indices, columns, strict=True)]
-            for index in self._indices:
-                index.settle()
             # Fewer numbers than codes of 32 bits could make: a dense range is looked up without hashing.
             self._strides = [index.size for index in self._indices[1:]]
             codes = self._combined(several)
@@ -84,7 +82,11 @@ class KeyColumns:
             raise ParameterError(TWICE)
         if not codes.size:
             raise ParameterError("keys must declare at least one key; it is empty.")
-        for index in self._pairs:
+        self.settle()
+
+    def settle(self) -> None:
+        """No key will be added any more: those that are unknown from now on are undeclared."""
+        for index in (*self._indices, *self._pairs):
             index.settle()
 
     def codes(self, columns: Sequence[Any], null_keys: NullKeys = "raise") -> Codes:

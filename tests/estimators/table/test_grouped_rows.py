@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal import ApproxDP, ItemError, ItemTypeError, ParameterError, ParameterTypeError, PureDP, TableError
-from dpfrugal.estimators.table import grouped_rows
+from dpfrugal.estimators.table import group_reading
 from dpfrugal.estimators.table.grouped_rows import GroupedRows, read_groups
 from tests.support.byte_shift import CSV_SOURCES, byte_shift_pair
 from tests.support.naive_groups import by_group, chosen
@@ -138,8 +138,8 @@ def test_read_groups__equals_what_one_would_write_down(
     parts = [table.slice(a, b - a).to_batches() for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
     reader = pa.RecordBatchReader.from_batches(schema, [batch for part in parts for batch in part])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouped_rows, "ROWS_AT_ONCE", 7)
-        patch.setattr(grouped_rows, "RowPriorities", lambda: _Given([priorities[row] for row in order]))
+        patch.setattr(group_reading, "ROWS_AT_ONCE", 7)
+        patch.setattr(group_reading, "RowPriorities", lambda: _Given([priorities[row] for row in order]))
         groups = read_groups(
             reader, "x", "key", keys=declared, other=9 if other else None, person="who",
             max_items_per_person=most_items, max_keys_per_person=most_keys,
@@ -158,7 +158,7 @@ class _Given:
 
 def test_read_groups__sorts_large_tables_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
-    monkeypatch.setattr(grouped_rows, "available", lambda: 3)
+    monkeypatch.setattr(group_reading, "available", lambda: 3)
     for keys, rows in ((3, 500_000), (10_000, 500_000)):
         ids, values = rng.integers(0, keys, rows), rng.normal(size=rows)
         groups = read_groups(pa.table({"key": ids, "x": values}), "x", "key", keys=np.arange(keys))
@@ -284,3 +284,68 @@ def test_read_groups__refuses_in_one_sentence() -> None:
     refused(ItemTypeError, "must be strings, as declared; these are integers", by="size")
     refused(ItemError, "person has null ids", person="key")
     refused(ParameterTypeError, "data must be", data=[1, 2, 3])
+
+
+def many(rows: int = 2000) -> pa.Table:
+    rng = np.random.default_rng(6)
+    keys = rng.choice(["a", "b", "c", "d", "e"], rows, p=[0.5, 0.2, 0.1, 0.1, 0.1])
+    return pa.table({"key": keys, "x": rng.integers(-50, 50, rows), "who": np.arange(rows)})
+
+
+@pytest.mark.parametrize("memory", [1, 20 * 250, 20 * 600, 20 * 1999, 20 * 2000])
+@pytest.mark.parametrize("discovers", [False, True])
+@pytest.mark.parametrize("other", [None, "rest"])
+def test_read_groups__reads_again_what_may_not_be_held_at_once(
+    memory: int, discovers: bool, other: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_reading, "ROWS_AT_ONCE", 70)
+    table = many()
+    options: Any = {"discover_keys": EASY} if discovers else {"keys": ["e", "a", "d"]}
+    pq.write_table(table, tmp_path / "table.parquet")
+    expected = contents(read_groups(table, "x", "key", other=other, **options).discover())
+    for data in (table, tmp_path / "table.parquet", ds.dataset(table), table.to_pandas()):
+        groups = read_groups(data, "x", "key", other=other, memory=memory, **options).discover()
+        found: dict[Any, Any] = {}
+        held = []
+        for first, part in groups.parts():
+            assert first == len(found)
+            found |= contents(part)
+            held.append(part.sizes)
+        assert list(found.items()) == [(key, [int(value) for value in values]) for key, values in expected.items()]
+        assert groups.sizes.tolist() == [len(values) for values in expected.values()]
+        assert all(sizes.size == 1 or sizes.sum() * 20 <= memory for sizes in held)
+        if memory < 20 * 2000:
+            with pytest.raises(ParameterError, match="by parts"):
+                _ = groups.sorted_codes
+        else:
+            assert len(held) == 1
+
+
+def test_read_groups__refuses_what_memory_does_not_allow() -> None:
+    options: Any = {"keys": ["a"], "memory": 20 * 1999}
+    with pytest.raises(ParameterError, match="can be read once only"):
+        read_groups(many().to_reader(), "x", "key", **options)
+    with pytest.raises(ParameterError, match="too small for person"):
+        read_groups(many(), "x", "key", person="who", **options)
+    read_groups(many(), "x", "key", person="who", keys=["a"], memory=52 * 2000)
+    for wrong in (0, -1):
+        with pytest.raises(ParameterError, match="memory must be at least 1"):
+            read_groups(many(), "x", "key", keys=["a"], memory=wrong)
+
+
+@pytest.mark.parametrize("discovers", [False, True])
+def test_read_groups__refuses_a_table_that_changes_between_two_readings(discovers: bool, tmp_path: Path) -> None:
+    table, path = many(), tmp_path / "table.parquet"
+    changes = {
+        "a row less": table.slice(1),
+        "another key": table.set_column(0, "key", pa.array(["new", *table["key"].to_pylist()[1:]])),
+        "a key of the same part": table.set_column(0, "key", pa.array([*["b"] * 9, *table["key"].to_pylist()[9:]])),
+    }
+    for changed in changes.values():
+        pq.write_table(table, path)
+        options: Any = {"discover_keys": EASY} if discovers else {"keys": list("abcde")}
+        groups = read_groups(path, "x", "key", memory=20 * 1200, **options).discover()
+        assert len(list(groups.parts())) == 2
+        pq.write_table(changed, path)
+        with pytest.raises(TableError, match="changed between two readings"):
+            list(groups.parts())

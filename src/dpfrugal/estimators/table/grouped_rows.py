@@ -4,45 +4,44 @@ Everything here is raw, except for the public keys, the kind of the column and t
 It stays in memory, is never stored, and nothing shows it. It depends on the multiset of rows only (and on the rows'
 priorities, where a person's rows are limited): the order of rows and how a source cuts them cannot matter.
 
-Memory: 20 bytes per row while rows are sorted into groups, then 8; with persons 52 while their rows are chosen.
+Memory: 20 bytes per row while rows are sorted into groups, then 8; with persons 52 while their rows are chosen. Where
+that is more than may be taken, the table is read again for each part of the groups.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from dpfrugal import parameters
-from dpfrugal.errors import ParameterError, ParameterTypeError
+from dpfrugal.errors import ParameterError, ParameterTypeError, TableError
 from dpfrugal.estimators.table.codes import Codes
 from dpfrugal.estimators.table.columns import Kind
+from dpfrugal.estimators.table.group_reading import GroupReading, Label
 from dpfrugal.estimators.table.keyed_rows import Groups, KeyedRows
 from dpfrugal.estimators.table.order_statistics import OrderStatistics
-from dpfrugal.estimators.table.table_batches import table_batches
-from dpfrugal.kernels.threads import available
 from dpfrugal.keys.columns import KeyColumns, typed
 from dpfrugal.keys.discovery import KeyDiscovery
 from dpfrugal.keys.index import MOST_KEYS, UNDECLARED
-from dpfrugal.keys.person_limits import People, RowPriorities
 from dpfrugal.parameters import NanPolicy, NullKeys
 from dpfrugal.privacy.guarantees import ApproxDP
-
-# So many rows are looked up at once: what they need beside the table itself is small.
-ROWS_AT_ONCE: Final = 1 << 20
-Label = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class GroupedRows:
-    """The rows of each public key. Where keys are to be discovered, none is public before ``discover``."""
+    """The rows of each public key. Where keys are to be discovered, none is public before ``discover``.
+
+    ``parts`` gives all groups, some at a time. Where the whole table may be held there is one part: this itself.
+    """
 
     kind: Kind = field(repr=False)
     key_columns: dict[str, Any]  # the public keys: an Arrow array for each column of by
     rows: int = field(repr=False)  # of the whole table: with rows that are missing or belong to no public key
-    sorted_codes: Codes = field(repr=False)  # of group g, ascending: sorted_codes[starts[g] : starts[g + 1]]
-    starts: Codes = field(repr=False)
-    _undiscovered: "_Undiscovered | None" = field(repr=False, default=None)
+    starts: Codes = field(repr=False)  # where each group begins among the sorted codes of all; one more for the end
+    _sorted_codes: Codes | None = field(repr=False, default=None)
+    _hidden: "_Undiscovered | None" = field(repr=False, default=None)
+    _again: "_Again | None" = field(repr=False, default=None)
 
     @property
     def keys(self) -> Any:
@@ -57,6 +56,13 @@ class GroupedRows:
         """How many rows each public key has: raw."""
         return np.diff(self.starts)
 
+    @property
+    def sorted_codes(self) -> Codes:
+        """The codes of all rows: of group g, ascending, ``sorted_codes[starts[g] : starts[g + 1]]``. Raw."""
+        if self._sorted_codes is None:
+            raise ParameterError("memory does not allow all rows at once: read the groups by parts().")
+        return self._sorted_codes
+
     def codes(self, group: int) -> Codes:
         """The codes of a group's rows in ascending order: raw."""
         return self.sorted_codes[self.starts[group] : self.starts[group + 1]]
@@ -65,12 +71,16 @@ class GroupedRows:
         """The rows of a group by rank."""
         return OrderStatistics(self.codes(group))
 
+    def parts(self) -> Iterator[tuple[int, "GroupedRows"]]:
+        """Consecutive groups whose rows may be held together, with the number of the first of them."""
+        return iter([(0, self)]) if self._again is None else self._again.parts(self)
+
     def discover(self) -> "GroupedRows":
         """The rows of the keys that pass discovery, in the order of keys; itself where keys were declared.
 
         This draws noise, once, and must be paid for before.
         """
-        return self if self._undiscovered is None else self._undiscovered.discover()
+        return self if self._hidden is None else self._hidden.discover()
 
 
 def read_groups(
@@ -87,6 +97,7 @@ def read_groups(
     max_keys_per_person: int | None = None,
     nan_policy: NanPolicy = "raise",
     max_keys: int = MOST_KEYS,
+    memory: int | None = None,
 ) -> GroupedRows:
     """The rows of ``column`` for each key of ``by``, a column or several, of whatever the caller has.
 
@@ -94,42 +105,30 @@ def read_groups(
     ``discover_keys`` says what finding them may cost. Rows of other keys are dropped, or form one more group, the last
     one, which is shown as ``other``: a key of the same type that is not declared; for several columns a tuple. With
     ``person``, a column of ids, the limits per person are enforced by random priorities over the whole table. Rows
-    that are missing, or whose key is not declared and has no group, take no place of their person's.
+    that are missing, or whose key is not declared and has no group, take no place of their person's. ``memory`` is how
+    many bytes the rows may take, but for a group that takes more by itself.
     """
-    import pyarrow as pa
-
     names = _names(column, by, person)
     parameters.nan_policy(nan_policy), parameters.null_keys(null_keys)
     limits = parameters.max_items_per_person(max_items_per_person), parameters.max_keys_per_person(max_keys_per_person)
+    memory = None if memory is None else parameters.integer("memory", memory, 1)
     if (keys is None) == (discover_keys is None):
         raise ParameterError(
             "Either keys or discover_keys must be given, and not both: which keys there are is data too. Declare "
             "them, or say what discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."
         )
     discovery = None if discover_keys is None else KeyDiscovery(discover_keys, limits[0] * (limits[1] or 1))
-    threads = available()
-    index = KeyColumns(names, keys, max_keys=max_keys, typed=discovery is not None, threads=threads)
     label = _label(other, names)
-    if discovery is None and label is not None and index.code(label) != UNDECLARED:
-        raise ParameterError("other must not be one of keys.")
-    rows, people, priorities = KeyedRows(nan_policy, threads), People(threads), RowPriorities()
-    beside, shown = names if person is None else [*names, person], [] if discovery is None else names
-    for batch in table_batches(data, column, beside, shown):
-        for first in range(0, max(batch.num_rows, 1), ROWS_AT_ONCE):
-            piece = batch.slice(first, ROWS_AT_ONCE)
-            groups = index.codes([piece.column(name) for name in names], null_keys)
-            if discovery is None and label is not None:
-                groups[groups == UNDECLARED] = index.size
-            who = None if person is None else people.codes(piece.column(person))
-            rows.add(piece.column(column), groups, who, None if who is None else priorities.next(piece.num_rows))
-    if person is not None:
-        rows.keep_chosen(*limits)
+    reading = GroupReading(
+        data, column, names, keys, label=label, null_keys=null_keys, nan_policy=nan_policy, person=person,
+        limits=limits, max_keys=max_keys, memory=memory,
+    )  # fmt: skip
+    rows, index = reading.first(), reading.index
     if discovery is None:
         everyone = np.arange(index.size + (label is not None), dtype=np.int32)
-        return _grouped(rows, index.columns(), label, everyone)
-    nothing = {name: pa.nulls(0) for name in names}  # their types would say that some key is there
-    hidden = _Undiscovered(rows, index, discovery, label)
-    return GroupedRows(rows.kind, nothing, rows.rows, np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64), hidden)
+        return _grouped(rows, reading, index.columns(), everyone)
+    hidden = _Undiscovered(rows, reading, discovery)
+    return GroupedRows(rows.kind, _no_keys(index), rows.rows, np.zeros(1, np.int64), np.zeros(0, np.int64), hidden)
 
 
 def _names(column: str, by: str | Sequence[str], person: str | None) -> list[str]:
@@ -144,7 +143,7 @@ def _names(column: str, by: str | Sequence[str], person: str | None) -> list[str
     return names
 
 
-def _label(other: Any, names: list[str]) -> tuple[Any, ...] | None:
+def _label(other: Any, names: list[str]) -> Label | None:
     if other is None or len(names) == 1:
         return None if other is None else (other,)
     if not isinstance(other, tuple) or len(other) != len(names):
@@ -152,25 +151,61 @@ def _label(other: Any, names: list[str]) -> tuple[Any, ...] | None:
     return other
 
 
-def _grouped(rows: KeyedRows, columns: dict[str, Any], label: Label | None, relabel: Groups) -> GroupedRows:
+def _no_keys(index: KeyColumns) -> dict[str, Any]:
+    """Columns without keys, and without types: these would say that some key is there."""
+    import pyarrow as pa
+
+    return {name: pa.nulls(0) for name in index.names}
+
+
+def _grouped(rows: KeyedRows, reading: GroupReading, columns: dict[str, Any], relabel: Groups) -> GroupedRows:
     """The rows by group, where ``relabel`` has the group of each code; with a label there is one more, the last."""
     import pyarrow as pa
 
-    groups = len(next(iter(columns.values()))) + (label is not None)
-    if label is not None:
-        labels = [typed(part, column.type) for part, column in zip(label, columns.values(), strict=True)]
+    groups = len(next(iter(columns.values())))
+    if reading.label is not None:
+        labels = [typed(part, column.type) for part, column in zip(reading.label, columns.values(), strict=True)]
         columns = {
             name: pa.concat_arrays([column, one]) if len(column) else one
             for (name, column), one in zip(columns.items(), labels, strict=True)
         }
-    return GroupedRows(rows.kind, columns, rows.rows, *rows.by_group(relabel, groups))
+        groups += 1
+    if rows.held:
+        codes, starts = rows.by_group(relabel, groups, rows.kind)
+        return GroupedRows(rows.kind, columns, rows.rows, starts, codes)
+    sizes, counts = np.zeros(groups, dtype=np.int64), rows.counts(relabel.size)
+    np.add.at(sizes, relabel[relabel >= 0], counts[relabel >= 0])
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+    return GroupedRows(rows.kind, columns, rows.rows, starts, None, None, _Again(reading, relabel))
+
+
+class _Again:
+    """A table that is read once more for each part of its groups, as not all of its rows may be held at once."""
+
+    def __init__(self, reading: GroupReading, relabel: Groups) -> None:
+        self._reading, self._relabel = reading, relabel
+
+    def parts(self, whole: GroupedRows) -> Iterator[tuple[int, GroupedRows]]:
+        first, starts = 0, whole.starts
+        while first < starts.size - 1:
+            most = int(starts[first]) + self._reading.most_rows
+            last = max(first + 1, int(np.searchsorted(starts, most, "right")) - 1)
+            here = (self._relabel >= first) & (self._relabel < last)
+            relabel = np.where(here, self._relabel - np.int32(first), np.int32(UNDECLARED))
+            rows = self._reading.again(relabel)
+            codes, found = rows.by_group(relabel, last - first, whole.kind)
+            if rows.rows != whole.rows or not np.array_equal(found, starts[first : last + 1] - starts[first]):
+                raise TableError("data changed between two readings; keep it as it is, or raise memory.")
+            columns = {name: column[first:last] for name, column in whole.key_columns.items()}
+            yield first, GroupedRows(whole.kind, columns, whole.rows, found, codes)
+            first = last
 
 
 class _Undiscovered:
     """All rows and all keys, of which none is public yet."""
 
-    def __init__(self, rows: KeyedRows, index: KeyColumns, discovery: KeyDiscovery, label: Label | None) -> None:
-        self._rows, self._index, self._discovery, self._label = rows, index, discovery, label
+    def __init__(self, rows: KeyedRows, reading: GroupReading, discovery: KeyDiscovery) -> None:
+        self._rows, self._reading, self._discovery = rows, reading, discovery
         self._found: GroupedRows | None = None
 
     def discover(self) -> GroupedRows:
@@ -182,17 +217,18 @@ class _Undiscovered:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        size = self._index.size
+        index, label = self._reading.index, self._reading.label
+        size = index.size
         counts = self._rows.counts(size)
-        same = UNDECLARED if self._label is None or not size else self._index.code(self._label)
+        same = UNDECLARED if label is None or not size else index.code(label)
         if same != UNDECLARED:
             counts[same] = 0  # rows that have the label as their key are others too
         self._discovery.restore(counts, np.zeros(size, dtype=np.bool_))
         found = self._discovery.found()
-        columns = self._index.columns(found) if found.size else {name: pa.nulls(0) for name in self._index.names}
+        columns = index.columns(found) if found.size else _no_keys(index)
         if found.size:  # in the order of keys, which says nothing about the order they came in
             order = pc.sort_indices(pa.table(columns), [(name, "ascending") for name in columns])
             found, columns = found[order.to_numpy()], {name: column.take(order) for name, column in columns.items()}
-        relabel = np.full(size, UNDECLARED if self._label is None else found.size, dtype=np.int32)
+        relabel = np.full(size, UNDECLARED if label is None else found.size, dtype=np.int32)
         relabel[found] = np.arange(found.size, dtype=np.int32)
-        return _grouped(self._rows, columns, self._label, relabel)
+        return _grouped(self._rows, self._reading, columns, relabel)

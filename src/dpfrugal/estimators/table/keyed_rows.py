@@ -40,12 +40,21 @@ class _Part:
 
 
 class KeyedRows:
-    """The rows of a table with a value, and how many rows there are in all."""
+    """The rows of a table with a value, and how many rows there are in all.
 
-    def __init__(self, nan_policy: NanPolicy, threads: int) -> None:
+    With ``wanted`` rows are held only if that has no -1 for the code of their key.
+    """
+
+    def __init__(
+        self, nan_policy: NanPolicy, threads: int, *, most_rows: int | None = None, wanted: Groups | None = None
+    ) -> None:
         self._nan_policy, self._threads = nan_policy, threads
+        self._most_rows, self._wanted = most_rows, wanted
         self._parts: list[_Part] = []
+        self._kinds: dict[str, Kind] = {}
+        self._counted_before = np.zeros(0, dtype=np.int64)  # rows that were counted, and are not held
         self.rows = 0
+        self.held = True  # whether all rows are; with ``most_rows`` more rows than that are only counted
 
     def add(self, values: Any, groups: Groups, who: Groups | None, priorities: NDArray[np.uint64] | None) -> None:
         """Take in an Arrow array of values with the groups of its rows; a missing value is refused or left out."""
@@ -58,10 +67,18 @@ class KeyedRows:
                 beside = [None if array is None else array[rows][present] for array in (groups, who, priorities)]
             else:
                 raise ItemError('The data has NaN or null rows; clean it, or use nan_policy="omit".')
+            if self._wanted is not None and beside[0] is not None:
+                kept = (beside[0] >= 0) & (self._wanted[beside[0]] >= 0)
+                codes, beside[0] = codes[kept], beside[0][kept]
             self._parts.append(_Part(kind, codes, *beside))  # type: ignore[arg-type]
 
         in_shares(read, len(values), self._threads)
         self.rows += len(values)
+        self._kinds |= {part.kind.name: part.kind for part in self._parts[-self._threads :] if part.kind is not None}
+        if self._most_rows is not None and self.rows > self._most_rows:
+            self.held = False
+            size = max([self._counted_before.size, *(int(part.groups.max(initial=-1)) + 1 for part in self._parts)])
+            self._counted_before, self._parts = self.counts(size), []
 
     def keep_chosen(self, max_items_per_person: int, max_keys_per_person: int | None) -> None:
         """Set aside the rows beyond the limits per person, by their priorities."""
@@ -78,21 +95,23 @@ class KeyedRows:
     @property
     def kind(self) -> Kind:
         """The type of the column, which is public; integers and floats together are floats."""
-        kinds = {part.kind.name: part.kind for part in self._parts if part.kind is not None}
+        kinds = self._kinds
         if len(kinds) > 1 and kinds.keys() - {FLOATS.name, INTEGERS.name}:
             raise ItemTypeError(f"data must be of one type; it has {' and '.join(sorted(kinds))}.")
         return FLOATS if len(kinds) > 1 else next(iter(kinds.values()), INTEGERS)
 
     def counts(self, groups: int) -> Codes:
-        """How many rows each group has."""
-        return self._counted(np.arange(groups, dtype=np.int32), groups, self._parts)
+        """How many rows each code of a key has; there are ``groups`` of them."""
+        counts = self._counted(np.arange(groups, dtype=np.int32), groups, self._parts)
+        counts[: self._counted_before.size] += self._counted_before
+        return counts
 
-    def by_group(self, relabel: Groups, groups: int) -> tuple[Codes, Codes]:
+    def by_group(self, relabel: Groups, groups: int, kind: Kind) -> tuple[Codes, Codes]:
         """The codes of each group in ascending order, and where each group begins; the rows are given up for it.
 
         ``relabel`` has for each code of a key the group that its rows belong to, or -1.
         """
-        kind, parts, self._parts = self.kind, self._parts, []
+        parts, self._parts = self._parts, []
         if kind is FLOATS:
             for part in parts:
                 part.codes = table_columns._as_floats(part.kind, part.codes)
