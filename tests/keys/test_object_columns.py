@@ -24,7 +24,12 @@ def objects(keys: list[Any]) -> pd.Series:
     return pd.Series(keys, dtype=object)
 
 
-SHAPES: dict[str, Any] = {"list": list, "numpy": lambda keys: np.array(keys, dtype=object), "pandas": objects}
+SHAPES: dict[str, Any] = {
+    "list": list,
+    "numpy": lambda keys: np.array(keys, dtype=object),
+    "pandas": objects,
+    "categories": lambda keys: objects(keys).astype(pd.CategoricalDtype(objects(list(dict.fromkeys(keys))))),
+}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -48,12 +53,13 @@ def test_keyed_dp_frugal__shows_no_time_zone_of_the_first_row(shape: str) -> Non
         assert estimator.keys.type == pa.timestamp("us", "UTC")
 
 
-def test_quantiles_by__shows_no_time_zone_of_the_first_row() -> None:
+@pytest.mark.parametrize("shape", ["pandas", "categories"])
+def test_quantiles_by__shows_no_time_zone_of_the_first_row(shape: str) -> None:
     for first in (BERLIN, TOKYO):
-        frame = pd.DataFrame({"key": objects([first, *[BERLIN] * 500]), "x": range(501)})
+        frame = pd.DataFrame({"key": SHAPES[shape]([first, *[BERLIN] * 500]), "x": range(501)})
         table = dpf.quantiles_by(frame, "x", 0.5, PureDP(epsilon=1.0), by="key", discover_keys=DISCOVER)
         assert table["key"].type == pa.timestamp("us", "UTC")
-    frame = pd.DataFrame({"key": objects([DAY, BERLIN]), "x": range(2)})
+    frame = pd.DataFrame({"key": SHAPES[shape]([DAY, BERLIN]), "x": range(2)})
     with pytest.raises(ItemTypeError, match="these are mixed"):
         dpf.quantiles_by(frame, "x", 0.5, PureDP(epsilon=1.0), by="key", discover_keys=DISCOVER)
 
@@ -66,6 +72,17 @@ def test_typed_frame__leaves_what_has_a_type_of_its_own() -> None:
     typed = typed_frame(frame.astype(object), ["text"])
     assert pa.table(typed[["text"]]).schema.field("text").type == pa.large_string()
     assert typed["number"].dtype == object
+
+
+def test_key_index__looks_up_categories_that_are_objects() -> None:
+    for entries in (["b", "a"], [2, 1]):
+        dtype = pd.CategoricalDtype(pd.Index(entries, dtype=object))
+        rows = objects([entries[1], None, entries[0], entries[1]]).astype(dtype)
+        assert rows.cat.categories.dtype == object
+        for batch in (rows, rows.array, pd.CategoricalIndex(rows)):
+            assert KeyIndex(entries).codes(batch, "drop").tolist() == [1, -1, 0, 1]
+    mixed = objects([1, "a"]).astype(pd.CategoricalDtype(objects(["a", 1])))
+    assert KeyIndex(["a", 1]).codes(mixed).tolist() == [1, 0]
 
 
 def test_typed_frame__refuses_objects_whose_type_would_have_to_be_guessed() -> None:

@@ -81,6 +81,8 @@ def parts(batch: Any) -> Iterator[Any]:
         yield batch
     elif isinstance(batch, pa.ChunkedArray):
         yield from batch.chunks
+    elif holds_objects(batch) and hasattr(batch.dtype, "categories"):
+        yield _of_categories(batch)
     elif isinstance(getattr(batch, "dtype", None), np.dtype) and hasattr(batch, "to_numpy"):  # pandas on numpy
         yield _of_numpy(np.asarray(batch.to_numpy()))
     elif isinstance(batch, np.ndarray):
@@ -99,10 +101,27 @@ def has_type(batch: Any) -> bool:
     """Whether the type of the keys is that of their container, not a guess from what they are."""
     import pyarrow as pa
 
-    dtype = getattr(batch, "dtype", None)
-    if isinstance(dtype, np.dtype):
-        return dtype.kind != "O"
+    if isinstance(getattr(batch, "dtype", None), np.dtype) or holds_objects(batch):
+        return not holds_objects(batch)
     return isinstance(batch, pa.Array | pa.ChunkedArray) or hasattr(batch, "__arrow_c_stream__")
+
+
+def holds_objects(batch: Any) -> bool:
+    """Whether an array or a Series has no type of its own: it holds Python objects, or categories that are objects."""
+    dtype = getattr(batch, "dtype", None)
+    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    return isinstance(dtype, np.dtype) and dtype.kind == "O"
+
+
+def _of_categories(batch: Any) -> Any:
+    """Pandas' categories that are objects, as a dictionary of one fixed type."""
+    import pyarrow as pa
+
+    codes: NDArray[Any] = np.asarray(getattr(batch, "cat", batch).codes)
+    entries = _of_list(list(batch.dtype.categories))
+    if isinstance(entries, list):
+        return [entries[code] if code >= 0 else None for code in codes.tolist()]
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), entries)
 
 
 def _of_numpy(array: NDArray[Any]) -> Any:

@@ -7,7 +7,7 @@ unsigned integers if one is large), and the type of keys is shown.
 from typing import Any
 
 from dpfrugal.errors import ItemTypeError
-from dpfrugal.keys.arrays import parts
+from dpfrugal.keys.arrays import holds_objects, parts
 from dpfrugal.keys.index import UNTYPED
 
 
@@ -20,16 +20,11 @@ def typed_frame(data: Any, names: list[str]) -> Any:
     return data.assign(**{name: _typed(data[name]) for name in untyped}) if untyped else data
 
 
-def holds_objects(column: Any) -> bool:
-    """Whether a pandas Series has no other type than that of Python objects."""
-    return getattr(column.dtype, "kind", "") == "O" and type(column.dtype).__module__.startswith("numpy")
-
-
 def _typed(column: Any) -> Any:
     import pandas as pd
     import pyarrow as pa
 
     (keys,) = parts(column)
-    if isinstance(keys, list) or pa.types.is_uint64(keys.type):
+    if isinstance(keys, list) or pa.types.is_uint64(getattr(keys, "dictionary", keys).type):
         raise ItemTypeError(UNTYPED)
     return pd.Series(pd.arrays.ArrowExtensionArray(keys), index=column.index)

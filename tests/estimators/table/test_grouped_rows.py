@@ -349,3 +349,12 @@ def test_read_groups__refuses_a_table_that_changes_between_two_readings(discover
         pq.write_table(changed, path)
         with pytest.raises(TableError, match="changed between two readings"):
             list(groups.parts())
+
+
+@pytest.mark.spark
+def test_read_groups__reads_spark(spark: Any) -> None:
+    frame = spark.createDataFrame([("a", 1, 1.5), ("b", 2, None), ("a", 3, 0.5)], "key string, `w.ho` int, x double")
+    groups = read_groups(frame, "x", "key", keys=["b", "a"], person="w.ho", **LOOSE)
+    assert contents(groups) == {"b": [], "a": [0.5, 1.5]}
+    with pytest.raises(TableError, match=r"no column 'nix'; there are 'key', 'w\.ho', 'x'"):
+        read_groups(frame, "nix", "key", keys=["b", "a"])

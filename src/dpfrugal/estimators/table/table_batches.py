@@ -14,7 +14,8 @@ from dpfrugal.errors import ParameterTypeError, TableError
 from dpfrugal.estimators.table import columns as table_columns
 from dpfrugal.inputs import dataframes, files
 from dpfrugal.inputs.columns import attempt
-from dpfrugal.keys.object_columns import holds_objects, typed_frame
+from dpfrugal.keys.arrays import holds_objects
+from dpfrugal.keys.object_columns import typed_frame
 
 
 def table_batches(data: Any, column: str, beside: list[str], shown: list[str]) -> Iterator[Any]:
