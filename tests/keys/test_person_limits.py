@@ -1,4 +1,4 @@
-"""PersonLimits: the bounds hold over any batches, chance decides, and a refused batch leaves no trace."""
+"""Limits per person: the bounds hold over any batches, chance decides, and a refused batch leaves no trace."""
 
 from collections import Counter, defaultdict
 from typing import Any
@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal import ItemError, ItemTypeError
-from dpfrugal.keys.person_limits import PersonLimits
+from dpfrugal.keys.person_limits import PersonLimits, RowPriorities, chosen_rows
+from tests.support.naive_groups import chosen
 
 ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 5)), max_size=60)
 
@@ -108,3 +109,50 @@ def test_person_limits__refuse_in_sentences() -> None:
     people.settle(people.taken(["a", "b"], codes))
     with pytest.raises(ItemTypeError, match="person has ids that cannot be used"):
         people.taken([1, 2], codes)
+
+
+@settings(max_examples=150)
+@given(ROWS, st.integers(1, 6), st.none() | st.integers(1, 6), st.integers(0, 2**32), st.booleans())
+def test_chosen_rows__are_those_with_the_smallest_priorities(
+    rows: list[tuple[int, int]], most_items: int, most_keys: int | None, seed: int, ties: bool
+) -> None:
+    priorities = np.random.default_rng(seed).integers(0, 4 if ties else 2**63, len(rows), dtype=np.uint64)
+    who = np.array([who for who, _ in rows], dtype=np.int32)
+    keys = np.array([key for _, key in rows], dtype=np.int32)
+    limits: Any = {"max_items_per_person": most_items, "max_keys_per_person": most_keys}
+    expected = chosen(priorities.tolist(), who.tolist(), keys.tolist(), most_items, most_keys)
+    assert chosen_rows(priorities, who, keys, **limits).tolist() == expected
+    if most_keys is None:
+        all_count = chosen(priorities.tolist(), who.tolist(), [0] * len(rows), most_items, None)
+        assert chosen_rows(priorities, who, **limits).tolist() == all_count
+
+
+@settings(max_examples=100)
+@given(ROWS, st.integers(1, 3), st.none() | st.integers(1, 3), st.integers(0, 2**32), st.data())
+def test_chosen_rows__of_a_person_depend_on_nobody_else(
+    rows: list[tuple[int, int]], most_items: int, most_keys: int | None, seed: int, data: st.DataObject
+) -> None:
+    """All other people's rows may change, go and be put elsewhere: the same rows of the first person count."""
+    limits: Any = {"max_items_per_person": most_items, "max_keys_per_person": most_keys}
+    priorities = np.random.default_rng(seed).integers(0, 2**63, len(rows), dtype=np.uint64)
+
+    def counted(order: list[int], others: dict[int, tuple[int, int]]) -> set[int]:
+        now = [others.get(row, rows[row]) for row in order]
+        who, keys = (np.array([each[part] for each in now], dtype=np.int32) for part in (0, 1))
+        mask = chosen_rows(priorities[order], who, keys, **limits)
+        return {row for row, person, taken in zip(order, who, mask, strict=True) if person == 0 and taken}
+
+    order = list(range(len(rows)))
+    strangers = [row for row in order if rows[row][0] != 0]
+    gone = set(data.draw(st.lists(st.sampled_from(strangers)))) if strangers else set()
+    others = {row: data.draw(st.tuples(st.integers(1, 4), st.integers(-1, 5))) for row in strangers}
+    moved = data.draw(st.permutations([row for row in order if row not in gone]))
+    assert counted(moved, others) == counted(order, {})
+
+
+def test_row_priorities__are_the_same_however_the_table_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpfrugal.keys.person_limits.secrets.randbits", lambda bits: 7)
+    cut, whole = RowPriorities(), RowPriorities().next(1000)
+    assert np.concatenate([cut.next(rows) for rows in (1, 0, 300, 699)]).tolist() == whole.tolist()
+    monkeypatch.setattr("dpfrugal.keys.person_limits.secrets.randbits", lambda bits: 8)
+    assert RowPriorities().next(1000).tolist() != whole.tolist()

@@ -1,11 +1,27 @@
 """Running parts of one piece of work in several threads; compiled code and Arrow release the interpreter lock."""
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Final
 
 # Fewer rows than this are not worth a second thread.
 WORTH_A_THREAD: Final = 1 << 17
+# More than this share the memory's bandwidth without gain.
+MOST_AVAILABLE: Final = 8
+
+
+def available() -> int:
+    """How many threads this process may run at once, up to ``MOST_AVAILABLE``."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MOST_AVAILABLE)
+
+
+def in_shares(work: Callable[[slice], None], rows: int, threads: int) -> None:
+    """Call ``work`` with slices that cover the rows, one for each thread; with one slice where there are few rows."""
+    threads = threads if rows >= WORTH_A_THREAD else 1
+    share = -(-rows // threads)
+    at_once(lambda k: work(slice(k * share, min((k + 1) * share, rows))), threads)
 
 
 def at_once(work: Callable[[int], None], threads: int) -> None:

@@ -2,8 +2,9 @@
 
 Lists of hashable objects, numpy arrays, pandas and polars Series, Arrow arrays, dictionary-encoded or not. A key is an
 integer, a string, bytes, a truth value, a date, a timestamp, or another hashable object. Floating-point numbers are
-refused: which of them are equal is a matter of rounding. Nothing here looks at a key except to convert it; messages
-name kinds, never keys.
+refused: which of them are equal is a matter of rounding. A list has no type of its own, so its rows do not choose one:
+dates become date32, timestamps are in microseconds, those with a time zone in UTC. Nothing here looks at a key except
+to convert it; messages name kinds, never keys.
 """
 
 import datetime
@@ -80,6 +81,8 @@ def parts(batch: Any) -> Iterator[Any]:
         yield batch
     elif isinstance(batch, pa.ChunkedArray):
         yield from batch.chunks
+    elif holds_objects(batch) and hasattr(batch.dtype, "categories"):
+        yield _of_categories(batch)
     elif isinstance(getattr(batch, "dtype", None), np.dtype) and hasattr(batch, "to_numpy"):  # pandas on numpy
         yield _of_numpy(np.asarray(batch.to_numpy()))
     elif isinstance(batch, np.ndarray):
@@ -98,10 +101,27 @@ def has_type(batch: Any) -> bool:
     """Whether the type of the keys is that of their container, not a guess from what they are."""
     import pyarrow as pa
 
-    dtype = getattr(batch, "dtype", None)
-    if isinstance(dtype, np.dtype):
-        return dtype.kind != "O"
+    if isinstance(getattr(batch, "dtype", None), np.dtype) or holds_objects(batch):
+        return not holds_objects(batch)
     return isinstance(batch, pa.Array | pa.ChunkedArray) or hasattr(batch, "__arrow_c_stream__")
+
+
+def holds_objects(batch: Any) -> bool:
+    """Whether an array or a Series has no type of its own: it holds Python objects, or categories that are objects."""
+    dtype = getattr(batch, "dtype", None)
+    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    return isinstance(dtype, np.dtype) and dtype.kind == "O"
+
+
+def _of_categories(batch: Any) -> Any:
+    """Pandas' categories that are objects, as a dictionary of one fixed type."""
+    import pyarrow as pa
+
+    codes: NDArray[Any] = np.asarray(getattr(batch, "cat", batch).codes)
+    entries = _of_list(list(batch.dtype.categories))
+    if isinstance(entries, list):
+        return [entries[code] if code >= 0 else None for code in codes.tolist()]
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), entries)
 
 
 def _of_numpy(array: NDArray[Any]) -> Any:
@@ -149,13 +169,21 @@ def _of_list(keys: list[Any]) -> Any:
     for base, arrow_type in ((str, pa.large_string()), (bytes, pa.large_binary())):
         if all_are(base):
             return attempted(lambda chosen=arrow_type: pa.array(keys, chosen))
-    if all_are(datetime.datetime) or (all_are(datetime.date) and not any(map(_is_time, kinds))):
-        return attempted(lambda: pa.array(keys))
+    if all_are(datetime.datetime):
+        return _of_datetimes(keys)
+    if all_are(datetime.date) and not any(issubclass(kind, datetime.datetime) for kind in kinds):
+        return attempted(lambda: pa.array(keys, pa.date32()))
     return keys
 
 
-def _is_time(kind: type) -> bool:
-    return issubclass(kind, datetime.datetime)
+def _of_datetimes(keys: list[Any]) -> Any:
+    """Timestamps of one fixed type. Arrow by itself takes the time zone of the first row, and would show it."""
+    import pyarrow as pa
+
+    aware = {key.utcoffset() is not None for key in keys if key is not None}
+    if len(aware) > 1:
+        raise ItemTypeError("keys must all be timestamps with a time zone, or all without one; these are mixed.")
+    return attempted(lambda: pa.array(keys, pa.timestamp("us", "UTC" if True in aware else None)))
 
 
 def _of_integers(keys: list[Any]) -> Any:
@@ -178,6 +206,17 @@ def attempted(convert: Any) -> Any:
     except (pa.ArrowException, UnicodeError, OverflowError, ValueError, TypeError):
         pass
     raise ItemTypeError(f"{ALLOWED}, all of one kind; these cannot be read as such.")
+
+
+def null_rows(array: Any) -> NDArray[np.bool_] | None:
+    """Which rows of an Arrow array are null, by themselves or by their entry of a dictionary; None: no row is."""
+    found = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    dictionary = getattr(array, "dictionary", None)
+    if dictionary is None or not dictionary.null_count:
+        return found
+    used = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    entries: NDArray[np.bool_] = dictionary.is_null().to_numpy(zero_copy_only=False)[used]
+    return entries if found is None else entries | found
 
 
 def in_order(part: Any) -> Any:

@@ -1,7 +1,8 @@
 """Hash tables that give each key a code: 0, 1, 2 … in the order in which keys came.
 
 One is for integers, one for strings of bytes, one for any other hashable objects. ``codes`` looks up a part of a batch;
-with ``grow`` it adds the keys that are missing, so that a table is built and extended in one way.
+with ``grow`` it adds the keys that are missing, so that a table is built and extended in one way. Several threads may
+search; one adds.
 """
 
 import secrets
@@ -21,6 +22,7 @@ from dpfrugal.kernels.find_keys import (
     look_up,
     place_strings,
 )
+from dpfrugal.kernels.threads import in_shares
 from dpfrugal.keys.arrays import Strings
 
 Codes = NDArray[np.int32]
@@ -41,12 +43,17 @@ class StringTable:
         self._arena = np.empty(16 * FEWEST, dtype=np.uint8)
         self._ends = np.zeros(FEWEST + 1, dtype=np.int64)
 
-    def codes(self, part: Strings, *, grow: bool = False) -> Codes:
+    def codes(self, part: Strings, *, grow: bool = False, threads: int = 1) -> Codes:
         """The code of every string of the part."""
         codes = np.empty(part.size, dtype=np.int32)
         where = (read_only(part.offsets), read_only(part.data))
+
+        def find(rows: slice) -> None:
+            offsets = where[0][rows.start : rows.stop + 1]
+            find_strings(offsets, where[1], self._table, self._arena, self._point, self._seal, codes[rows])
+
         with loading(("key strings", part.offsets.dtype)), np.errstate(over="ignore"):
-            find_strings(*where, self._table, self._arena, self._point, self._seal, codes)
+            in_shares(find, part.size, threads)
             row = 0 if grow else part.size
             while row < part.size:
                 row, self.size, self._used = add_strings(
@@ -100,14 +107,18 @@ class IntegerTable:
         self._values = np.empty(FEWEST, dtype=np.int64)
         self._direct: tuple[int, Codes] | None = None
 
-    def codes(self, part: NDArray[Any], *, grow: bool = False) -> Codes:
+    def codes(self, part: NDArray[Any], *, grow: bool = False, threads: int = 1) -> Codes:
         """The code of every integer of the part."""
         codes, keys = np.empty(part.size, dtype=np.int32), read_only(part)
+
+        def find(rows: slice) -> None:
+            find_integers(keys[rows], self._table, self._seal, codes[rows])
+
         with loading(("key integers", part.dtype)), np.errstate(over="ignore"):
             if self._direct is not None and not grow:
                 look_up(keys, *self._direct, codes)
                 return codes
-            find_integers(keys, self._table, self._seal, codes)
+            in_shares(find, part.size, threads)
             row = 0 if grow else part.size
             while row < part.size:
                 row, self.size = add_integers(keys, self._table, self._seal, codes, row, self.size, self._values)
@@ -165,8 +176,8 @@ class ObjectTable:
         """How many keys there are."""
         return len(self._codes)
 
-    def codes(self, part: list[Any], *, grow: bool = False) -> Codes:
-        """The code of every object of the part."""
+    def codes(self, part: list[Any], *, grow: bool = False, threads: int = 1) -> Codes:
+        """The code of every object of the part; in one thread."""
         if grow:
             for key in part:
                 self._codes.setdefault(key, len(self._codes))

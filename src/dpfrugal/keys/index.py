@@ -41,6 +41,7 @@ LARGEST_CODE: Final = 2**31 - 2
 UNTYPED: Final = (
     "keys to be discovered must be strings, bytes, dates or integers of 64 bits, all of one kind: their type is shown."
 )
+TWICE: Final = "keys must not declare the same key twice."
 NULLS: Final = 'The batch has null keys; clean the data, or use null_keys="drop".'
 
 
@@ -48,12 +49,12 @@ class KeyIndex:
     """Keys and their codes. ``keys`` declares them; without it, keys are added as they come (``grow``).
 
     ``typed`` refuses keys whose type would have to be guessed from all of them: where some will be shown and others
-    not, the type that is shown must not depend on the others.
+    not, the type that is shown must not depend on the others. ``threads`` share the search of large batches.
     """
 
-    def __init__(self, keys: Any = None, *, max_keys: int = MOST_KEYS, typed: bool = False) -> None:
+    def __init__(self, keys: Any = None, *, max_keys: int = MOST_KEYS, typed: bool = False, threads: int = 1) -> None:
         self.max_keys = parameters.integer("max_keys", max_keys, 1, LARGEST_CODE)
-        self._typed = typed
+        self._typed, self._threads = typed, threads
         self.kind: Kind | None = None
         self._home: Any = None  # the Arrow type that keys are shown in
         self._types: set[type] = set()  # of other hashable objects
@@ -79,7 +80,7 @@ class KeyIndex:
                 self._growing = True
                 for part in declared:
                     self._part_codes(in_order(part), "raise")
-                self._growing = False
+                self.settle()
         except ItemTypeError as error:
             raise ParameterTypeError(str(error)) from None
         except ItemError as error:
@@ -89,9 +90,13 @@ class KeyIndex:
         if problem:
             raise ParameterError(problem)
         if self.size < total:
-            raise ParameterError("keys must not declare the same key twice.")
-        self._table.settle()
-        self._last = None
+            raise ParameterError(TWICE)
+
+    def settle(self) -> None:
+        """No key will be added any more: those that are unknown from now on are undeclared."""
+        self._growing, self._last = False, None
+        if self._table is not None:
+            self._table.settle()
 
     @property
     def size(self) -> int:
@@ -160,9 +165,9 @@ class KeyIndex:
             return np.full(len(part), UNDECLARED, dtype=np.int32)
         if nulls:
             codes = np.full(len(part), UNDECLARED, dtype=np.int32)
-            codes[part.is_valid().to_numpy(zero_copy_only=False)] = self._part_codes(
-                without_views(part).drop_null(), "raise"
-            )
+            # Of a dictionary's rows only the indices: an entry that is null is a matter of the dictionary.
+            valid = getattr(part, "indices", part).is_valid().to_numpy(zero_copy_only=False)
+            codes[valid] = self._part_codes(without_views(part).drop_null(), null_keys)
             return codes
         if self.kind == "objects":
             return self._of_objects(part.to_pylist(), 0)
@@ -183,7 +188,7 @@ class KeyIndex:
 
     def _looked_up(self, part: Any) -> Codes:
         known = self.size
-        codes: Codes = self._table.codes(part, grow=self._growing)
+        codes: Codes = self._table.codes(part, grow=self._growing, threads=self._threads)
         if not self._growing:
             return codes
         problem = f"there are more keys than max_keys={self.max_keys:,} allows memory for; raise max_keys."

@@ -4,9 +4,13 @@ Which rows of a person count depends on that person's rows and on chance only, n
 person's rows, however many they are, changes no more rows that count, in either stream, than the limits say, and
 Theorem 10 of docs/proofs.md applies. The other rows are set aside; each keeps its position and its coin.
 
-Within one ``update_many`` a person's rows are taken in random order. Earlier batches take precedence over later ones: a
-row that has moved an estimate cannot be taken back. Memory: about 60 bytes per person, and 8 for each key a person may
-have, for as long as the estimator lives.
+Of a table that is at hand each row has a random priority, and the rows of a person with the smallest ones count
+(``chosen_rows``). Neither the order of rows nor how a reader cuts them into batches can matter. Memory: 28 bytes per
+row while they are chosen.
+
+Of a stream (``PersonLimits``) a person's rows are taken in random order within one ``update_many``. Earlier batches
+take precedence over later ones: a row that has moved an estimate cannot be taken back. Memory: about 60 bytes per
+person, and 8 for each key a person may have, for as long as the estimator lives. Where batches end must be public.
 """
 
 import secrets
@@ -14,12 +18,78 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpfrugal.errors import ItemError, ItemTypeError
 from dpfrugal.kernels.compiler import loading
 from dpfrugal.keys.index import LARGEST_CODE, UNDECLARED, Codes, KeyIndex
 
 FEWEST: Final = 1024
+Priorities = NDArray[np.uint64]
+
+
+class RowPriorities:
+    """A random priority for each row of a table, by its position: the same ones however the table is cut."""
+
+    def __init__(self) -> None:
+        self._words = np.random.PCG64(secrets.randbits(128))
+
+    def next(self, rows: int) -> Priorities:
+        """The priorities of the next rows."""
+        words: Priorities = self._words.random_raw(rows)
+        return words
+
+
+def chosen_rows(
+    priorities: Priorities,
+    person: Codes,
+    keys: Codes | None = None,
+    *,
+    max_items_per_person: int,
+    max_keys_per_person: int | None = None,
+) -> NDArray[np.bool_]:
+    """Which rows of a table count: of each person those with the smallest priorities.
+
+    ``person`` and ``keys`` are codes. Without ``max_keys_per_person`` at most ``max_items_per_person`` rows of a person
+    count, in whatever keys. With it a person has the first so many distinct keys in order of priority, and in each at
+    most ``max_items_per_person`` rows. Rows with a negative key do not count, and take nobody's place: whether a row
+    is one of those is a matter of that row alone.
+
+    >>> priorities = np.array([5, 3, 9, 1], dtype=np.uint64)
+    >>> chosen_rows(priorities, np.array([0, 0, 1, 0], dtype=np.int32), max_items_per_person=2).tolist()
+    [False, True, True, True]
+    """
+    from dpfrugal.kernels.sort_groups import choose_rows, count_rows, place_rows
+
+    if keys is None or max_keys_per_person is None:  # all rows that count have one key
+        keys = np.zeros(person.size, dtype=np.int32) if keys is None else np.minimum(keys, np.int32(0))
+    people = int(person.max(initial=-1)) + 1
+    same, counts = np.arange(people, dtype=np.int32), np.zeros(people, dtype=np.int64)
+    rows, chosen = np.empty(person.size, dtype=np.int64), np.zeros(person.size, dtype=np.bool_)
+    most = max_items_per_person, max_keys_per_person or 1
+    with loading("chosen rows"):
+        count_rows(person, same, counts)
+        starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+        place_rows(person, same, np.arange(person.size), starts[:-1].copy(), rows)
+        choose_rows(rows, starts, priorities, keys, int(keys.max(initial=-1)) + 1, *most, chosen)
+    return chosen
+
+
+class People:
+    """Who is who: a code for each person's id, in the order in which they come."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self.index = KeyIndex(max_keys=LARGEST_CODE, threads=threads)
+
+    def codes(self, person: Any) -> Codes:
+        """The code of every row's person; no id may be null."""
+        problem: ItemError | ItemTypeError
+        try:
+            return self.index.codes(person)
+        except (ItemError, ItemTypeError) as error:
+            said = "null ids; clean the data" if "null" in str(error) else f"ids that cannot be used: {error}"
+            problem = type(error)(f"person has {said}".rstrip(".") + ".")
+        raise problem
 
 
 class PersonLimits:
@@ -35,13 +105,18 @@ class PersonLimits:
 
     def __init__(self, max_items_per_person: int, max_keys_per_person: int | None = None) -> None:
         self._most_items = max_items_per_person
-        self.people = KeyIndex(max_keys=LARGEST_CODE)
+        self._who = People()
         # Rows taken of each person; where keys are limited, of each key the person has.
         self._tallies = np.zeros((FEWEST, max_keys_per_person or 1), dtype=np.int32)
         self._keys = np.full((FEWEST, max_keys_per_person or 0), UNDECLARED, dtype=np.int32)
         self._order = np.random.default_rng(secrets.randbits(128))
         self._batch: tuple[int, Codes, Codes] | None = None  # what undo needs
         self.set_aside = 0
+
+    @property
+    def people(self) -> KeyIndex:
+        """The ids of all who have come."""
+        return self._who.index
 
     def begin(self) -> None:
         """Before each batch: rows of a last one that an interrupt left neither accepted nor refused stay counted."""
@@ -51,7 +126,7 @@ class PersonLimits:
         """The codes of the rows that count, -1 for those set aside; ``settle`` or ``undo`` must follow."""
         from dpfrugal.kernels.find_keys import take_rows
 
-        known, who = self.people.size, self._known(person)
+        known, who = self.people.size, self._who.codes(person)
         kept = np.full(codes.size, UNDECLARED, dtype=np.int32)
         self._batch = (known, who[:0], kept)
         if who.size != codes.size:
@@ -81,15 +156,6 @@ class PersonLimits:
         ):
             raise ValueError("not the rows of these people")
         self._tallies, self._keys, self.set_aside = tallies, keys, set_aside
-
-    def _known(self, person: Any) -> Codes:
-        problem: ItemError | ItemTypeError
-        try:
-            return self.people.codes(person)
-        except (ItemError, ItemTypeError) as error:
-            said = "null ids; clean the data" if "null" in str(error) else f"ids that cannot be used: {error}"
-            problem = type(error)(f"person has {said}".rstrip(".") + ".")
-        raise problem
 
     def settle(self, codes: Codes) -> None:
         """The batch was accepted: count what was set aside of it. ``codes`` are those ``taken`` was given."""

@@ -9,7 +9,7 @@ Worked number: ``decimals=1``, ε = 1: noise of scale 2 steps of 0.1, so |noise|
 with a hundred rows as for one with a million.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -30,7 +30,7 @@ from dpfrugal.estimators.releases import SHOWN_BETA
 from dpfrugal.estimators.walk.kernel_choice import Path
 from dpfrugal.kernels import coins
 from dpfrugal.keys.discovery import KeyDiscovery, in_order_of_keys
-from dpfrugal.keys.index import MOST_KEYS, KeyIndex
+from dpfrugal.keys.index import MOST_KEYS, UNDECLARED, Codes, KeyIndex
 from dpfrugal.keys.person_limits import PersonLimits
 from dpfrugal.parameters import NanPolicy, NullKeys
 from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, Sensitivity, checked_guarantee
@@ -179,8 +179,12 @@ class KeyedDPFrugal1U(PrivateEstimator):
     @property
     def keys(self) -> Any:
         """The keys that are public, as a pyarrow.Array: those declared, or those discovered so far."""
+        import pyarrow as pa
+
         if self._discovery is None:
             return self._index.keys
+        if not self._discovery.public.size:
+            return pa.nulls(0)  # a type would say that some key is there
         return self._index.keys.take(in_order_of_keys(self._index.keys, self._discovery.public))
 
     @property
@@ -200,31 +204,47 @@ class KeyedDPFrugal1U(PrivateEstimator):
         bounds are the caller's promise.
         """
         with self._alone():
-            self._take_back()
-            before, self._kept = self.items, None if self._discovery is None else self._index.size
-            batch, values = KeyLookup(self._index, keys, self._null_keys, self._threads), sized(values)
-            if batch.size != len(values):
-                lengths = f"there are {batch.size:,} keys and {len(values):,} values"
-                raise ItemError(f"keys and values must be of the same length; {lengths}.")
-            people = self._people(person)
-            if people is not None:
-                people.begin()
-            codes = np.empty(0, dtype=np.int32)
+            before, people = self.items, self._people(person)
+            if people is None:
+                self._update(keys, values)
+                return
+            people.begin()
+            looked_up = np.empty(0, dtype=np.int32)
+
+            def limited(codes: Codes) -> Codes:
+                nonlocal looked_up
+                looked_up = codes
+                return people.taken(person, codes)
+
+            empty = False
             try:
-                if people is None:
-                    self._take(batch, values, batch.size)
-                else:
-                    codes = batch.next(batch.size)
-                    self._take(LookedUpCodes(people.taken(person, codes)), values, batch.size)
+                empty = self._update(keys, values, limited) == 0
             finally:
-                applied = self.items > before or not batch.size
-                self._take_back()
-                if people is not None:
-                    if applied:
-                        people.settle(codes)
-                        self._person_limits = people
-                    else:
-                        people.undo()
+                if empty or self.items > before:
+                    people.settle(looked_up)
+                    self._person_limits = people
+                else:
+                    people.undo()
+
+    def _update_chosen(self, keys: Any, values: Any, chosen: NDArray[np.bool_]) -> None:
+        """Take in a batch of which only the chosen rows count; the others keep their positions and coins."""
+        with self._alone():
+            self._update(keys, values, lambda codes: np.where(chosen, codes, np.int32(UNDECLARED)))
+
+    def _update(self, keys: Any, values: Any, limited: Callable[[Codes], Codes] | None = None) -> int:
+        """Take in a batch, and say how many rows it had; ``limited`` makes the codes of rows set aside negative."""
+        self._take_back()
+        self._kept = None if self._discovery is None else self._index.size
+        batch, values = KeyLookup(self._index, keys, self._null_keys, self._threads), sized(values)
+        if batch.size != len(values):
+            lengths = f"there are {batch.size:,} keys and {len(values):,} values"
+            raise ItemError(f"keys and values must be of the same length; {lengths}.")
+        try:
+            codes = batch if limited is None else LookedUpCodes(limited(batch.next(batch.size)))
+            self._take(codes, values, batch.size)
+        finally:
+            self._take_back()
+        return batch.size
 
     def _people(self, person: Any) -> PersonLimits | None:
         """Who has had how many rows, where rows come with a person."""

@@ -7,13 +7,18 @@
 (['key', 'quantile', 'value', 'alpha'], ['AA', 'UA', 'DL'])
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from dpfrugal.errors import ParameterError, ParameterTypeError
-from dpfrugal.estimators.keyed.coded_rows import ROWS_AT_ONCE
+from dpfrugal.estimators.keyed.coded_rows import ROWS_AT_ONCE, LookedUpCodes, coded_rows
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
 from dpfrugal.inputs.dataframes import batches
+from dpfrugal.keys.index import KeyIndex
+from dpfrugal.keys.object_columns import typed_frame
+from dpfrugal.keys.person_limits import People, RowPriorities, chosen_rows
 from dpfrugal.parameters import integer
 from dpfrugal.privacy.guarantees import Guarantee
 
@@ -33,7 +38,8 @@ def quantiles_by(
 
     ``options`` are those of ``KeyedDPFrugal1U``: ``keys`` or ``discover_keys`` must be among them, and ``decimals``,
     ``start`` and ``max_items_per_person`` often are. ``person`` names a column of ids, by which the bounds per person
-    are enforced. The data are read in batches, as Arrow; in the order they are in, which must not carry a trend.
+    are enforced: each row has a random priority, and of each person those with the smallest ones count; the table is
+    then held as a whole. Otherwise it is read in batches, as Arrow. The order of rows must not carry a trend.
     ``rounds`` is how many releases there are, after equal numbers of rows, of which the last is returned: steps adapt
     where quantiles are far from the start. All of them cost the one guarantee.
     """
@@ -47,15 +53,51 @@ def quantiles_by(
 
     rows = _rows(data) if rounds > 1 else 0
     ends = [rows * done // rounds for done in range(1, rounds)]
-    read = ((batch, 0) for batch in batches(data, list(dict.fromkeys(names.values()))))
-    # When to release, and which of a person's rows are taken, must not depend on what other rows hold.
-    for batch, _ in read if person is None and rounds == 1 else regrouped(read, ROWS_AT_ONCE, ends):
-        estimator.update_many(
-            batch.column(by), batch.column(column), person=None if person is None else batch.column(person)
-        )
+    data = data if estimator.discover_keys is None else typed_frame(data, [by])
+    read = batches(data, list(dict.fromkeys(names.values())))
+    chosen: Iterable[tuple[Any, Any, Any]] = ((batch.column(by), batch.column(column), None) for batch in read)
+    if person is not None:
+        chosen = _chosen(estimator, [[batch.column(name) for name in (by, column, person)] for batch in read])
+    # When to release must not depend on what other rows hold.
+    parts = ((_batch(*part), 0) for part in chosen)
+    for batch, _ in parts if rounds == 1 else regrouped(parts, ROWS_AT_ONCE, ends):
+        if person is None:
+            estimator.update_many(batch.column("key"), batch.column("value"))
+        else:
+            estimator._update_chosen(batch.column("key"), batch.column("value"), np.asarray(batch.column("chosen")))
         if estimator.items in ends:
             estimator.release()
     return estimator.release()
+
+
+def _chosen(estimator: KeyedDPFrugal1U, held: list[list[Any]]) -> Iterator[tuple[Any, Any, Any]]:
+    """All batches, with the rows that count: by priorities over the whole table, so that no cut can matter."""
+    people, priorities = People(), RowPriorities()
+    # Keys that are to be discovered are for the estimator to learn, batch by batch.
+    index = KeyIndex(max_keys=estimator._index.max_keys) if estimator.discover_keys else estimator._index
+    who, codes = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int32)]
+    for keys, values, persons in held:
+        who.append(people.codes(persons))
+        looked_up = LookedUpCodes(index.codes(keys, estimator.null_keys))
+        codes.extend(rows.codes for rows in coded_rows(looked_up, values, estimator.nan_policy))
+    rows = chosen_rows(
+        priorities.next(sum(map(len, who))),
+        np.concatenate(who),
+        np.concatenate(codes),
+        max_items_per_person=estimator.max_items_per_person,
+        max_keys_per_person=estimator.max_keys_per_person,
+    )
+    first = 0
+    for keys, values, _ in held:
+        yield keys, values, rows[first : first + len(keys)]
+        first += len(keys)
+
+
+def _batch(keys: Any, values: Any, chosen: Any) -> Any:
+    import pyarrow as pa
+
+    columns = {"key": keys, "value": values} | ({} if chosen is None else {"chosen": pa.array(chosen)})
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
 
 def _rows(data: Any) -> int:
