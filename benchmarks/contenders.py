@@ -129,15 +129,19 @@ def command_line(dataset: Dataset) -> Run:
     return run
 
 
-def numpy_sum(dataset: Dataset) -> Run:
+def numpy_sum(kind: type[np.number[Any]]) -> Callable[[Dataset], Run]:
     """Reading memory, and no quantile."""
-    items = dataset.items
 
-    def run() -> Answer:
-        items.sum()
-        return Answer(None, lambda: 8)
+    def prepare(dataset: Dataset) -> Run:
+        items: NDArray[Any] = dataset.items.astype(kind, copy=False)
 
-    return run
+        def run() -> Answer:
+            items.sum()
+            return Answer(None, lambda: 8)
+
+        return run
+
+    return prepare
 
 
 def numpy_partition(dataset: Dataset) -> Run:
@@ -157,6 +161,7 @@ MEDIAN = "dpfrugal, batch int64, median"
 SEVERAL_NAME = "dpfrugal, 4 quantiles"
 SEGMENTS = "dpfrugal, PrivateQuantile"
 SUM = "numpy.sum"
+SUM_OF_FLOATS = "numpy.sum float64"
 
 OURS = (
     Contender(BATCH, batch(np.int64), private=True),
@@ -171,6 +176,7 @@ OURS = (
     Contender("dpfrugal, command line", command_line, private=True, most_repetitions=FEW),
 )
 NUMPY = (
-    Contender(SUM, numpy_sum),
+    Contender(SUM, numpy_sum(np.int64)),
+    Contender(SUM_OF_FLOATS, numpy_sum(np.float64)),
     Contender("numpy.partition", numpy_partition),
 )

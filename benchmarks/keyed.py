@@ -6,7 +6,7 @@ keys: it draws a noise for each of them, whatever the rows were. Keys are declar
 The exact group-bys are not private and keep all rows. Rows per second of the processor (all threads together, the best
 repetition) hardly depend on what else the machine was doing.
 
-    python -m benchmarks.keyed                   # some ten minutes on two cores
+    python -m benchmarks.keyed                   # about two minutes on two cores
     python -m benchmarks.keyed --rows 1000000    # a quick look
 """
 

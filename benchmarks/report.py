@@ -2,6 +2,7 @@
 
 import json
 import sys
+import textwrap
 from pathlib import Path
 
 from rich.console import Console
@@ -12,6 +13,11 @@ from benchmarks.contenders import BATCH
 
 README = Path(__file__).parent / "README.md"
 BEGIN, END = "<!-- results: python -m benchmarks.report --write -->", "<!-- end of results -->"
+
+
+def wrapped(text: str) -> str:
+    """A paragraph or an entry of a list, in lines as the other documents have them."""
+    return textwrap.fill(text, 118, subsequent_indent="  " if text.startswith("- ") else "", break_on_hyphens=False)
 
 
 def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -62,7 +68,7 @@ def streamed(record: dict) -> str:
             rows.append((column["column"], process["name"], f"{seconds:.2f}", f"{max(process['megabytes']):.0f}"))
         spent = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in column["parts"].items())
         ratio, verdict = column["reached"]["ratio"], "PASS" if column["reached"]["passes"] else "miss"
-        notes.append(f"- {column['column']}: {ratio:.2f} times the same batches summed ({verdict}). {spent}.")
+        notes.append(wrapped(f"- {column['column']}: {ratio:.2f} times the same batches summed ({verdict}). {spent}."))
     title = f"### A Parquet file of {record['rows']:,} rows\n"
     return title + table(("column", "process", "seconds", "peak MB"), rows) + "\n" + "\n".join(notes) + "\n"
 
@@ -83,8 +89,8 @@ def main() -> None:
     kept = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.json")}
     here = kept["compare"]["machine"]
     versions = ", ".join(f"{name} {number}" for name, number in here["versions"].items())
-    text = f"`make bench` on {here['processor']}, {here['cores']} cores; Python {here['python']}, {versions}.\n\n"
-    text += "\n".join(
+    text = wrapped(f"`make bench` on {here['processor']}, {here['cores']} cores; Python {here['python']}, {versions}.")
+    text += "\n\n" + "\n".join(
         [compared(kept["compare"]), started(kept["startup"]), streamed(kept["parquet"]), by_key(kept["keyed"])]
     )
     if "--write" not in sys.argv:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.contenders import BATCH, MEDIAN, SEGMENTS, SEVERAL_NAME, SUM
+from benchmarks.contenders import BATCH, MEDIAN, SEGMENTS, SEVERAL_NAME, SUM, SUM_OF_FLOATS
 from benchmarks.peers import DIFFPRIVLIB, KLL, OPENDP, OPENDP_COARSE, OPENDP_LISTED, PYDP
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ TARGETS: tuple[tuple[str, str, tuple[str, ...], float], ...] = (
     (BATCH, DIFFPRIVLIB, EVERYWHERE, 500),
     (SEVERAL_NAME, MEDIAN, EVERYWHERE, 0.4),
     (SEVERAL_NAME, BATCH, EVERYWHERE, 0.4),
-    (SEGMENTS, SUM, EVERYWHERE, 0.4),
+    (SEGMENTS, SUM_OF_FLOATS, EVERYWHERE, 0.4),
 )
 
 

@@ -63,7 +63,7 @@ def first_seen(keys: Sequence[object]) -> dict[object, int]:
 
 @settings(max_examples=60)
 @given(texts, texts)
-def test_strings__have_the_codes_of_a_dictionary(keys: list[bytes], others: list[bytes]) -> None:
+def test_find_strings__has_the_codes_of_a_dictionary(keys: list[bytes], others: list[bytes]) -> None:
     known, table = first_seen(keys), Table(len(keys), sum(map(len, keys)))
     assert table.add(keys) == (len(keys), [known[key] for key in keys])
     assert table.find(others) == [known.get(key, UNKNOWN) for key in others]
@@ -119,7 +119,7 @@ def test_place_strings__fills_another_table_with_the_same_keys(keys: list[bytes]
 
 @settings(max_examples=60)
 @given(numbers, numbers)
-def test_integers__have_the_codes_of_a_dictionary(keys: list[int], others: list[int]) -> None:
+def test_find_integers__has_the_codes_of_a_dictionary(keys: list[int], others: list[int]) -> None:
     known = first_seen(keys)
     table, values = np.zeros((512, 2), dtype=np.int64), np.empty(256, dtype=np.int64)
     codes, found = np.full(len(keys), UNKNOWN, dtype=np.int32), np.empty(len(others), dtype=np.int32)

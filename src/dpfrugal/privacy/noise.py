@@ -3,7 +3,7 @@
 ``add_noise`` adds discrete Laplace or discrete Gaussian noise to integers with OpenDP's samplers, which draw from the
 operating system's entropy and cannot be seeded (privacy rule 3). Before a sampler is used for the first time, OpenDP's
 own privacy map for it must report no more than the guarantee promises (privacy rule 4). Noise is drawn when it is
-needed, in one call for all values of a release. A call costs as much as twenty draws, so work that needs a few values
+needed, in one call for all values of a release. A call costs as much as nine draws, so work that needs a few values
 many times draws them ``in_lots``; what is left of a lot is dropped when that work ends, and no other thread sees it.
 OpenDP is imported at the first release, not before.
 """
