@@ -208,6 +208,14 @@ def test_files__that_are_truncated_are_refused_or_end_early(name: str, keep: flo
         assert rows < ITEMS.size
 
 
+def test_files__of_arrow_are_read_without_their_other_columns(tmp_path: Path) -> None:
+    write_arrow_file(tmp_path / "a.arrow")
+    before = pa.total_allocated_bytes()
+    (batch, _), *_rest = open_column(tmp_path / "a.arrow", "ms", beside=("id",)).batches
+    assert batch.schema.names == ["ms", "id"]
+    assert pa.total_allocated_bytes() - before < 3 * ITEMS.size * 8
+
+
 def test_files__refuse_damaged_parquet_pages(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     write_parquet(path)

@@ -1,7 +1,7 @@
 """A column of numbers from a Parquet, CSV, JSON Lines or Arrow file, in batches of bounded size.
 
 Other columns (keys, persons) can be read beside it. A file's format is detected from its first bytes, then from its
-name. pyarrow reads all formats; the text formats are in ``csv_and_json``.
+name; a pipe is text. pyarrow reads all formats; the text formats are in ``csv_and_json``.
 """
 
 from collections.abc import Callable, Iterator
@@ -93,7 +93,7 @@ def _format_of(source: FileSource, head: bytes) -> Format:
     suffixes = source.suffixes
     if suffixes and suffixes[-1] in SUFFIXES:
         return SUFFIXES[suffixes[-1]]
-    if not source.again:  # a pipe, whose name says nothing
+    if not source.again or source.path.is_relative_to("/dev"):  # a name that says nothing
         return "csv"
     raise TableError(f"{source.path}: the name does not tell the format; use --format parquet, csv, ndjson or arrow.")
 
@@ -157,14 +157,14 @@ def _picker(names: list[str]) -> Callable[[Any], Any]:
 def _arrow(source: FileSource, column: str | None, beside: Beside, any_type: bool) -> Column:
     path = source.path
 
-    def opened() -> tuple[Any, int, Iterator[Any]]:
+    def opened(fields: list[int] | None = None) -> tuple[Any, int, Iterator[Any]]:
         # Not mapped into memory: reading a file that is truncated meanwhile would end the process.
-        file = source.opened()
+        file, options = source.opened(), pa.ipc.IpcReadOptions(included_fields=fields)
         try:
-            reader = pa.ipc.open_file(file)
+            reader = pa.ipc.open_file(file, options=options)
         except pa.ArrowInvalid:
             file.seek(0)
-            reader = pa.ipc.open_stream(file)
+            reader = pa.ipc.open_stream(file, options=options)
             return reader.schema, 0, iter(reader)
         return reader.schema, reader.count_rows(), (reader.get_batch(i) for i in range(reader.num_record_batches))
 
@@ -172,9 +172,11 @@ def _arrow(source: FileSource, column: str | None, beside: Beside, any_type: boo
         record.validate()
         return _picker([name, *others])(record)
 
-    schema, total, records = attempt(opened, damaged(path, "Arrow IPC"))
+    schema, _, _ = attempt(opened, damaged(path, "Arrow IPC"))
     names = _names(path, schema, "Arrow IPC")
     name, *others = [chosen(path, names, wanted) for wanted in (column, *beside)]
     if not any_type:
         _numeric(path, name, schema.field(name).type)
+    wanted = sorted(map(names.index, (name, *others)))
+    _, total, records = attempt(lambda: opened(wanted), damaged(path, "Arrow IPC"))
     return Column(name, total, "rows", _batches(records, pick, damaged(path, "Arrow IPC")))
