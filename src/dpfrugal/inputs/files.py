@@ -32,8 +32,10 @@ SUFFIXES: dict[str, Format] = {
 }
 BATCH_ROWS = 1 << 17
 BUFFER_BYTES = 1 << 20
-# Bytes per string in a Parquet file, below which its strings are worth reading dictionary-encoded.
-FEW_BYTES = 4
+# Bytes per string in a Parquet file, below which its strings are worth reading dictionary-encoded, and above which they
+# must be: a few kilobytes of file may stand for gigabytes of repeated text.
+FEW_BYTES, MANY_BYTES = 4, 64
+LONGEST_CELL = 1 << 20
 Beside = tuple[str, ...]
 
 
@@ -132,21 +134,59 @@ def _parquet(source: FileSource, column: str | None, beside: Beside, any_type: b
     name, *others = [chosen(path, names, wanted) for wanted in (column, *beside)]
     if not any_type:
         _numeric(path, name, file.schema_arrow.field(name).type)
+    for other in others:
+        _of_bounded_cells(path, file, other)
     if encoded := [other for other in others if _is_dictionary_encoded(file, other)]:
         file = attempt(lambda: opened(read_dictionary=encoded), damaged(path, "Parquet"))
     # pyarrow's threads would gain nothing: one column is most of the work.
     records = file.iter_batches(batch_size=BATCH_ROWS, columns=[name, *others], use_threads=False)
-    batches = _batches(records, _picker([name, *others]), damaged(path, "Parquet"))
+    picked = _picker([name, *others])
+
+    def pick(record: Any) -> Any:
+        for other in others:
+            _refuse_long_cells(path, other, record.column(other))
+        return picked(record)
+
+    batches = _batches(records, pick, damaged(path, "Parquet"))
     return Column(name, file.metadata.num_rows, "rows", batches)
 
 
 def _is_dictionary_encoded(file: Any, name: str) -> bool:
-    """Whether a column of strings is stored as few distinct strings and references to them."""
-    flat = [file.schema.column(i).path for i in range(len(file.schema))]
+    """Whether a column of strings is stored as distinct strings and references to them, and best read as such."""
     if file.schema_arrow.field(name).type not in (pa.string(), pa.large_string()) or not file.num_row_groups:
         return False
-    chunk = file.metadata.row_group(0).column(flat.index(name))
-    return bool(chunk.has_dictionary_page and chunk.total_uncompressed_size < FEW_BYTES * chunk.num_values)
+    chunk = file.metadata.row_group(0).column(_position(file, name))
+    few, many = FEW_BYTES * chunk.num_values, MANY_BYTES * chunk.num_values
+    return bool(chunk.has_dictionary_page and not few <= chunk.total_uncompressed_size <= many)
+
+
+def _position(file: Any, name: str) -> int:
+    return [file.schema.column(i).path for i in range(len(file.schema))].index(name)
+
+
+def _of_bounded_cells(path: Path, file: Any, name: str) -> None:
+    """Refuse, before it is read, a column whose cells are too long on average."""
+    if pa.types.is_nested(file.schema_arrow.field(name).type):
+        return
+    at = _position(file, name)
+    for group in range(file.num_row_groups):
+        chunk = file.metadata.row_group(group).column(at)
+        if chunk.total_uncompressed_size > LONGEST_CELL * (chunk.num_values + 1):
+            raise _long_cell(path, name)
+
+
+def _refuse_long_cells(path: Path, name: str, cells: Any) -> None:
+    import pyarrow.compute as pc
+
+    values = cells.dictionary if pa.types.is_dictionary(cells.type) else cells
+    if any(check(values.type) for check in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary)):
+        longest = pc.max(pc.binary_length(values)).as_py()
+        if longest is not None and longest > LONGEST_CELL:
+            raise _long_cell(path, name)
+
+
+def _long_cell(path: Path, name: str) -> TableError:
+    return TableError(f"{path}: column {name!r} has a cell of more than {LONGEST_CELL:,} bytes, which is the limit.")
 
 
 def _picker(names: list[str]) -> Callable[[Any], Any]:
