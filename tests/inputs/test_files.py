@@ -208,6 +208,29 @@ def test_files__that_are_truncated_are_refused_or_end_early(name: str, keep: flo
         assert rows < ITEMS.size
 
 
+@pytest.mark.parametrize("distinct", [True, False])
+def test_files__of_parquet_refuse_cells_that_are_too_long(distinct: bool, tmp_path: Path) -> None:
+    """400 cells of two megabytes each are a few kilobytes of file; neither way of storing them is expanded."""
+    cells = [f"{index if distinct else 7}" + "secret" * 350_000 for index in range(40 if distinct else 400)]
+    table = pa.table({"ms": range(len(cells)), "key": cells})
+    pq.write_table(table, tmp_path / "a.parquet", compression="zstd")
+    del table
+    before = pa.total_allocated_bytes()
+    with pytest.raises(TableError, match="column 'key' has a cell of more than 1,048,576 bytes") as refusal:
+        list(open_column(tmp_path / "a.parquet", "ms", beside=("key",)).batches)
+    assert "secret" not in str(refusal.value)
+    assert pa.total_allocated_bytes() - before < 50e6
+    assert sum(len(batch) for batch, _ in open_column(tmp_path / "a.parquet", "ms").batches) == len(cells)
+
+
+def test_files__of_arrow_are_read_without_their_other_columns(tmp_path: Path) -> None:
+    write_arrow_file(tmp_path / "a.arrow")
+    before = pa.total_allocated_bytes()
+    (batch, _), *_rest = open_column(tmp_path / "a.arrow", "ms", beside=("id",)).batches
+    assert batch.schema.names == ["ms", "id"]
+    assert pa.total_allocated_bytes() - before < 3 * ITEMS.size * 8
+
+
 def test_files__refuse_damaged_parquet_pages(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     write_parquet(path)

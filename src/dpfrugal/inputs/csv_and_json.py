@@ -182,8 +182,9 @@ def _text_column(
             before = 0
             with open_reader(source.decompressed(file)) as reader:
                 for batch in reader:
-                    yield pick(batch), file.tell() - before
-                    before = file.tell()
+                    now = file.tell()  # once: another thread reads on
+                    yield pick(batch), now - before
+                    before = now
         except (pa.ArrowException, OSError):
             failed = True
         if failed:

@@ -1,7 +1,7 @@
 """A column of numbers from a Parquet, CSV, JSON Lines or Arrow file, in batches of bounded size.
 
 Other columns (keys, persons) can be read beside it. A file's format is detected from its first bytes, then from its
-name. pyarrow reads all formats; the text formats are in ``csv_and_json``.
+name; a pipe is text. pyarrow reads all formats; the text formats are in ``csv_and_json``.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,8 +32,10 @@ SUFFIXES: dict[str, Format] = {
 }
 BATCH_ROWS = 1 << 17
 BUFFER_BYTES = 1 << 20
-# Bytes per string in a Parquet file, below which its strings are worth reading dictionary-encoded.
-FEW_BYTES = 4
+# Bytes per string in a Parquet file, below which its strings are worth reading dictionary-encoded, and above which they
+# must be: a few kilobytes of file may stand for gigabytes of repeated text.
+FEW_BYTES, MANY_BYTES = 4, 64
+LONGEST_CELL = 1 << 20
 Beside = tuple[str, ...]
 
 
@@ -93,7 +95,7 @@ def _format_of(source: FileSource, head: bytes) -> Format:
     suffixes = source.suffixes
     if suffixes and suffixes[-1] in SUFFIXES:
         return SUFFIXES[suffixes[-1]]
-    if not source.again:  # a pipe, whose name says nothing
+    if not source.again or source.path.is_relative_to("/dev"):  # a name that says nothing
         return "csv"
     raise TableError(f"{source.path}: the name does not tell the format; use --format parquet, csv, ndjson or arrow.")
 
@@ -132,21 +134,59 @@ def _parquet(source: FileSource, column: str | None, beside: Beside, any_type: b
     name, *others = [chosen(path, names, wanted) for wanted in (column, *beside)]
     if not any_type:
         _numeric(path, name, file.schema_arrow.field(name).type)
+    for other in others:
+        _of_bounded_cells(path, file, other)
     if encoded := [other for other in others if _is_dictionary_encoded(file, other)]:
         file = attempt(lambda: opened(read_dictionary=encoded), damaged(path, "Parquet"))
     # pyarrow's threads would gain nothing: one column is most of the work.
     records = file.iter_batches(batch_size=BATCH_ROWS, columns=[name, *others], use_threads=False)
-    batches = _batches(records, _picker([name, *others]), damaged(path, "Parquet"))
+    picked = _picker([name, *others])
+
+    def pick(record: Any) -> Any:
+        for other in others:
+            _refuse_long_cells(path, other, record.column(other))
+        return picked(record)
+
+    batches = _batches(records, pick, damaged(path, "Parquet"))
     return Column(name, file.metadata.num_rows, "rows", batches)
 
 
 def _is_dictionary_encoded(file: Any, name: str) -> bool:
-    """Whether a column of strings is stored as few distinct strings and references to them."""
-    flat = [file.schema.column(i).path for i in range(len(file.schema))]
+    """Whether a column of strings is stored as distinct strings and references to them, and best read as such."""
     if file.schema_arrow.field(name).type not in (pa.string(), pa.large_string()) or not file.num_row_groups:
         return False
-    chunk = file.metadata.row_group(0).column(flat.index(name))
-    return bool(chunk.has_dictionary_page and chunk.total_uncompressed_size < FEW_BYTES * chunk.num_values)
+    chunk = file.metadata.row_group(0).column(_position(file, name))
+    few, many = FEW_BYTES * chunk.num_values, MANY_BYTES * chunk.num_values
+    return bool(chunk.has_dictionary_page and not few <= chunk.total_uncompressed_size <= many)
+
+
+def _position(file: Any, name: str) -> int:
+    return [file.schema.column(i).path for i in range(len(file.schema))].index(name)
+
+
+def _of_bounded_cells(path: Path, file: Any, name: str) -> None:
+    """Refuse, before it is read, a column whose cells are too long on average."""
+    if pa.types.is_nested(file.schema_arrow.field(name).type):
+        return
+    at = _position(file, name)
+    for group in range(file.num_row_groups):
+        chunk = file.metadata.row_group(group).column(at)
+        if chunk.total_uncompressed_size > LONGEST_CELL * (chunk.num_values + 1):
+            raise _long_cell(path, name)
+
+
+def _refuse_long_cells(path: Path, name: str, cells: Any) -> None:
+    import pyarrow.compute as pc
+
+    values = cells.dictionary if pa.types.is_dictionary(cells.type) else cells
+    if any(check(values.type) for check in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary)):
+        longest = pc.max(pc.binary_length(values)).as_py()
+        if longest is not None and longest > LONGEST_CELL:
+            raise _long_cell(path, name)
+
+
+def _long_cell(path: Path, name: str) -> TableError:
+    return TableError(f"{path}: column {name!r} has a cell of more than {LONGEST_CELL:,} bytes, which is the limit.")
 
 
 def _picker(names: list[str]) -> Callable[[Any], Any]:
@@ -157,14 +197,14 @@ def _picker(names: list[str]) -> Callable[[Any], Any]:
 def _arrow(source: FileSource, column: str | None, beside: Beside, any_type: bool) -> Column:
     path = source.path
 
-    def opened() -> tuple[Any, int, Iterator[Any]]:
+    def opened(fields: list[int] | None = None) -> tuple[Any, int, Iterator[Any]]:
         # Not mapped into memory: reading a file that is truncated meanwhile would end the process.
-        file = source.opened()
+        file, options = source.opened(), pa.ipc.IpcReadOptions(included_fields=fields)
         try:
-            reader = pa.ipc.open_file(file)
+            reader = pa.ipc.open_file(file, options=options)
         except pa.ArrowInvalid:
             file.seek(0)
-            reader = pa.ipc.open_stream(file)
+            reader = pa.ipc.open_stream(file, options=options)
             return reader.schema, 0, iter(reader)
         return reader.schema, reader.count_rows(), (reader.get_batch(i) for i in range(reader.num_record_batches))
 
@@ -172,9 +212,11 @@ def _arrow(source: FileSource, column: str | None, beside: Beside, any_type: boo
         record.validate()
         return _picker([name, *others])(record)
 
-    schema, total, records = attempt(opened, damaged(path, "Arrow IPC"))
+    schema, _, _ = attempt(opened, damaged(path, "Arrow IPC"))
     names = _names(path, schema, "Arrow IPC")
     name, *others = [chosen(path, names, wanted) for wanted in (column, *beside)]
     if not any_type:
         _numeric(path, name, schema.field(name).type)
+    wanted = sorted(map(names.index, (name, *others)))
+    _, total, records = attempt(lambda: opened(wanted), damaged(path, "Arrow IPC"))
     return Column(name, total, "rows", _batches(records, pick, damaged(path, "Arrow IPC")))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpfrugal.errors import TableError
-from dpfrugal.estimators.table import scanning, selected_rows
+from dpfrugal.estimators.table import brackets, scanning, selected_rows
 from dpfrugal.estimators.table.native_rows import TYPES, as_native, codes_of_rows, ends_of, least_from, most_upto
 from dpfrugal.estimators.table.order_statistics import OrderStatistics, SortedRows
 from dpfrugal.estimators.table.selected_rows import SelectedRows
@@ -72,7 +72,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(scanning, "worth_loading", lambda *_: request.param == "compiled")
     monkeypatch.setattr(selected_rows, "SAMPLE", 12)
     monkeypatch.setattr(selected_rows, "MOST_SAMPLE", 12)
-    monkeypatch.setattr(selected_rows, "FEW", 2)
+    monkeypatch.setattr(brackets, "FEW", 2)
     monkeypatch.setattr(scanning, "ROOM", 8)
 
 
@@ -104,7 +104,7 @@ def test_selected_rows__equal_sorted_rows(rows: NDArray[Any], data: st.DataObjec
 
 
 def test_selected_rows__prepared_windows_take_one_scan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Brackets of four standard deviations miss with a chance of 6 in 100,000 each; of 40, practically never."""
+    """Brackets of four standard deviations miss with a chance of 6 in 100,000 each; of twelve, practically never."""
     monkeypatch.undo()
     monkeypatch.setattr(selected_rows, "DEVIATIONS", 12)
     source = Held([np.random.default_rng(3).normal(0, 1, 400_000)])

@@ -7,15 +7,14 @@ chance decides how long an answer takes, never what it is. A code that has a lar
 sample is not collected but counted.
 """
 
-import math
-import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import numpy as np
 
 from dpfrugal.errors import TableError
+from dpfrugal.estimators.table.brackets import Bracket, bracket_of, jittered, merged
 from dpfrugal.estimators.table.codes import Codes
 from dpfrugal.estimators.table.native_rows import Rows, codes_of_rows, ends_of, least_from, most_upto
 from dpfrugal.estimators.table.order_statistics import OrderStatistics
@@ -26,7 +25,6 @@ MOST_SAMPLE: Final = 1 << 22
 # A bracket reaches this many standard deviations of the sample's rank beyond the asked ranks: all but 6 of 100,000 hit.
 DEVIATIONS: Final = 4
 WIDENING: Final = 4
-FEW: Final = 16  # in the sample: a code that has fewer rows there is not worth an interval of its own
 
 
 class RowSource(Protocol):
@@ -76,25 +74,6 @@ class Stretch:
         return self.codes[np.searchsorted(self.upto, first, "right") : np.searchsorted(self.upto, last, "right") + 1]
 
 
-@dataclass(frozen=True)
-class Bracket:
-    """Codes from ``low`` to ``high``; the ``atoms`` among them are counted, all others collected."""
-
-    low: int = field(repr=False)
-    high: int = field(repr=False)
-    atoms: tuple[int, ...] = field(default=(), repr=False)
-
-    def intervals(self) -> list[tuple[int, int, bool]]:
-        """What a scan looks for, in ascending order: first code, last code, and whether rows are collected."""
-        found, first = [], self.low
-        for atom in self.atoms:
-            if first < atom:
-                found.append((first, atom - 1, True))
-            found.append((atom, atom, False))
-            first = atom + 1
-        return [*found, (first, self.high, True)] if first <= self.high else found
-
-
 class SelectedRows(OrderStatistics):
     """Rows by rank, found by scans of a source of rows; equal to ``SortedRows`` of the same rows."""
 
@@ -121,7 +100,7 @@ class SelectedRows(OrderStatistics):
         sample = self._sampled(len(missing))
         deviations = DEVIATIONS
         while missing:
-            self._learn(_merged(_bracket(sample, self.rows, each, deviations, self._ends) for each in missing))
+            self._learn(merged(bracket_of(sample, self.rows, each, deviations, self._ends) for each in missing))
             missing = [each for each in missing if self._having(*each) is None]
             deviations *= WIDENING
 
@@ -155,7 +134,7 @@ class SelectedRows(OrderStatistics):
         if self._sample is None or (self._source.sample is None and self._sample_size < size):
             sample = self._source.sample
             if sample is None:
-                sample, self._sample_size = _jittered(list(self._source.arrays()), self.rows, size), size
+                sample, self._sample_size = jittered(list(self._source.arrays()), self.rows, size), size
             self._sample = np.sort(codes_of_rows(sample))
         return self._sample
 
@@ -212,43 +191,3 @@ def _with_atoms(codes: Codes, ends: Codes, atoms: Codes, numbers: Codes) -> tupl
 def changed() -> TableError:
     """The refusal of rows that are not the same ones at each reading."""
     return TableError("data: the table changed while it was read; try again when nothing writes to it.")
-
-
-def _jittered(arrays: Sequence[Rows], rows: int, size: int) -> Rows:
-    """About so many rows of held arrays: one at a random place of each of equally long parts."""
-    generator = np.random.default_rng(secrets.randbits(128))
-    stride = max(rows // size, 1)
-    places = np.arange(0, rows, stride)
-    if stride > 1:
-        places = np.minimum(places + generator.integers(0, stride, places.size), rows - 1)
-    found, first = [], 0
-    for array in arrays:
-        inside = slice(np.searchsorted(places, first), np.searchsorted(places, first + array.size))
-        found.append(array[places[inside] - first])
-        first += array.size
-    return np.concatenate(found)
-
-
-def _bracket(sample: Codes, rows: int, ranks: tuple[int, int], deviations: int, ends: tuple[int, int]) -> Bracket:
-    """Codes between which the rows of these ranks probably lie."""
-    size = sample.size
-    places = [size * rank / rows for rank in (ranks[0], ranks[1] + 1)]
-    margins = [deviations * (1 + math.sqrt(place * (size - place) / size)) for place in places]
-    first, last = math.floor(places[0] - margins[0]), math.ceil(places[1] + margins[1])
-    low = int(sample[first]) if first >= 0 else ends[0]
-    high = int(sample[last]) if last < size else ends[1]
-    codes = np.unique(sample[max(first, 0) : last + 1])
-    numbers = np.searchsorted(sample, codes, "right") - np.searchsorted(sample, codes, "left")
-    return Bracket(low, high, tuple(codes[numbers >= max(FEW, (last - first) // 2)].tolist()))
-
-
-def _merged(brackets: Iterable[Bracket]) -> list[Bracket]:
-    """Disjoint brackets of the same codes, in ascending order."""
-    found: list[Bracket] = []
-    for bracket in sorted(brackets, key=lambda each: each.low):
-        if found and bracket.low <= found[-1].high:
-            before = found.pop()
-            atoms = tuple(sorted({*before.atoms, *bracket.atoms}))
-            bracket = Bracket(before.low, max(before.high, bracket.high), atoms)
-        found.append(bracket)
-    return found
