@@ -34,7 +34,7 @@ AUDITS = 10
     [
         (lambda: replaced_cases()[:1], THREE, 1_000, 0.5),
         (lambda: replaced_cases()[:1], dpf.ZCDP(rho=1.0), 1_000, 0.05),
-        (lambda: replaced_cases()[1:], dpf.PureDP(epsilon=6.0), 1_000, 0.5),
+        (lambda: replaced_cases()[1:], dpf.PureDP(epsilon=6.0), 1_000, 0.3),
         (lambda: added_cases()[:1], THREE, 1_000, 0.5),
         (lambda: added_cases()[1:], dpf.ApproxDP(epsilon=3.0, delta=0.01), 1_000, 0.3),
         (version_cases, THREE, 1_000, 0.05),
