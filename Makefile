@@ -76,11 +76,13 @@ bench-spark: $(READY)
 
 # The tables of docs/accuracy.md; about ten minutes on two cores.
 accuracy: $(PEERS)
+	$(BIN)/python -m benchmarks.table_accuracy
+	$(BIN)/python -m benchmarks.table_coverage
+	$(BIN)/python -m benchmarks.peer_accuracy
 	$(BIN)/python -m benchmarks.accuracy
 	$(BIN)/python -m benchmarks.accuracy --others --rows 1e5,1
 	$(BIN)/python -m benchmarks.accuracy --ten
 	$(BIN)/python -m benchmarks.coverage
-	$(BIN)/python -m benchmarks.peer_accuracy
 
 coins: $(READY)
 	$(BIN)/python -m benchmarks.coin_check

