@@ -11,6 +11,7 @@ on numbers that people write: 7 has 0.038% of the whole, 6.99 has 0.017%, 7.25 h
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
@@ -19,7 +20,8 @@ from numpy.typing import NDArray
 
 from dpfrugal.estimators.table.codes import INFINITY, Codes, doubles_of
 from dpfrugal.estimators.table.spacings import MOST_INDEX, Decimals, Every, Multiples, PowersOfTwo, Sizes, Spacing
-from dpfrugal.estimators.table.spreads import UNIT_BITS, Binades, Even, Places, Single, Spread
+from dpfrugal.estimators.table.spreads import Binades, Even, Places, Single, Spread
+from dpfrugal.kernels.bit_layout import UNIT_BITS
 from dpfrugal.privacy import choice
 
 # How finely a range between two known answers is divided, in bits.
@@ -69,13 +71,12 @@ class Regions:
 
     def draw(self, region: int, bits: choice.Bits | None = None) -> int:
         """A code of a region, each with probability exactly proportional to its mass."""
-        position = choice.below(self.exact(region), bits)
-        for part, places in self._pairs():
-            mass = part.weight * self._number(places, region)
-            if position < mass:
-                return part.code(places.exact(region) + position // part.weight)
-            position -= mass
-        raise AssertionError("a position is below the mass")
+        numbers = [self._number(places, region) for places in self._places]
+        masses = [part.weight * number for part, number in zip(self._components, numbers, strict=True)]
+        weights = [choice.Weight(mass, Fraction(0)) for mass in masses]
+        chosen = choice.choose(np.array(masses, dtype=np.float64), lambda: weights, bits)
+        first = self._places[chosen].exact(region)
+        return self._components[chosen].code(first + choice.below(numbers[chosen], bits))
 
     def _pairs(self) -> "zip[tuple[Component, Places]]":
         return zip(self._components, self._places, strict=True)
