@@ -153,10 +153,9 @@ def test_masses__of_components_equal_those_of_the_twin(name: str, data: st.DataO
         with np.errstate(all="ignore"):
             found = [places(part, np.int64(end)) for end in (low, high)]
         pairs = [(np.int64(each[at]), np.uint64(each[at + 1])) for each in found for at in (0, 2)]
-        at = np.array([low]), np.array([high])
-        expected = [component.below(at[0]), component.upto(at[0]), component.below(at[1]), component.upto(at[1])]
-        assert pairs == [(each.high[0], each.low[0]) for each in expected]
-        first, last, bits = expected[0].exact(0), expected[3].exact(0), np.uint64(expected[0].bits)
+        below, upto = component.around(np.array([low, high]))
+        assert pairs == [(each.high[at], each.low[at]) for at in (0, 1) for each in (below, upto)]
+        first, last, bits = below.exact(0), upto.exact(1), np.uint64(below.bits)
         if first == last:
             continue
         with np.errstate(all="ignore"):

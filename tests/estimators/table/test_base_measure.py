@@ -213,7 +213,7 @@ def test_component__finds_the_integer_at_a_position(zero: int, value: int) -> No
 
 def check_positions(component: Component, place: int) -> None:
     places = np.array([place], dtype=np.int64)
-    first, end = component.below(places).exact(0), component.upto(places).exact(0)
+    first, end = (each.exact(0) for each in component.around(places))
     for position in {first, end - 1, (first + end) // 2} if end > first else ():
         assert component.code(position) == place
 

@@ -38,13 +38,12 @@ class Component:
     spread: Spread
     spacing: Spacing | None = None
 
-    def upto(self, codes: Codes) -> Places:
-        """The cumulative masses up to codes."""
-        return self.spread.upto(codes if self.spacing is None else self.spacing.upto(codes))
-
-    def below(self, codes: Codes) -> Places:
-        """The cumulative masses below codes."""
-        return self.spread.below(codes) if self.spacing is None else self.spread.upto(self.spacing.before(codes))
+    def around(self, codes: Codes) -> tuple[Places, Places]:
+        """The cumulative masses below codes, and up to them."""
+        if self.spacing is None:
+            return self.spread.below(codes), self.spread.upto(codes)
+        before, upto = self.spacing.around(codes)
+        return self.spread.upto(before), self.spread.upto(upto)
 
     def code(self, position: int) -> int:
         """The code of the point whose mass covers a position."""
@@ -57,7 +56,8 @@ class Regions:
 
     def __init__(self, components: Sequence[Component], low: int, at: Codes, high: int) -> None:
         self._components = components
-        self._places = [_interleaved(component, low, at, high) for component in components]
+        codes = np.concatenate([[low], at, [high]])
+        self._places = [_interleaved(component, codes) for component in components]
 
     @cached_property
     def approximate(self) -> NDArray[np.float64]:
@@ -86,16 +86,14 @@ class Regions:
         return places.exact(region + 1) - places.exact(region)
 
 
-def _interleaved(component: Component, low: int, at: Codes, high: int) -> Places:
-    """The cumulative masses at all ends of regions."""
-    first, last = component.below(np.array([low])), component.upto(np.array([high]))
-    below, upto = component.below(at), component.upto(at)
-    size = 2 * at.size + 2
-    highs, lows = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.uint64)
-    for array, name in ((highs, "high"), (lows, "low")):
-        array[0], array[-1] = getattr(first, name)[0], getattr(last, name)[0]
-        array[1:-1:2], array[2:-1:2] = getattr(below, name), getattr(upto, name)
-    return Places(highs, lows, first.bits)
+def _interleaved(component: Component, codes: Codes) -> Places:
+    """The cumulative masses at all ends of regions: from below the first code to up to the last."""
+    below, upto = component.around(codes)
+    high, low = (
+        np.concatenate([one[:1], np.stack([one[1:-1], other[1:-1]], axis=1).ravel(), other[-1:]])
+        for one, other in ((below.high, upto.high), (below.low, upto.low))
+    )
+    return Places(high, low, below.bits)
 
 
 @dataclass(frozen=True)
@@ -156,7 +154,7 @@ class Base:
 
 def _index(spacing: Spacing | None, code: int) -> int:
     """The index of the last point up to a code."""
-    return code if spacing is None else int(spacing.upto(np.array([code]))[0])
+    return code if spacing is None else int(spacing.around(np.array([code]))[1][0])
 
 
 def _mass(components: Sequence[Component], low: int, high: int) -> int:

@@ -60,15 +60,14 @@ class CompiledBase:
 def compiled(base: Base) -> CompiledBase:
     """The arrays of a base."""
     spacings, spreads = zip(*(_numbers(part) for part in base.components), strict=True)
-    low, high = np.array([base.low]), np.array([base.high])
-    ends = [(part.below(low), part.upto(high)) for part in base.components]
+    ends = [part.around(np.array([base.low, base.high])) for part in base.components]
     return CompiledBase(
         kinds=np.array([(s[0], t[0]) for s, t in zip(spacings, spreads, strict=True)], dtype=np.int64),
         numbers=np.array([(s[1], s[2], t[1]) for s, t in zip(spacings, spreads, strict=True)], dtype=np.int64),
         scales=np.array([s[3] for s in spacings], dtype=np.float64),
         weights=np.array([float(part.weight) for part in base.components]),
-        highs=np.array([[first.high[0], last.high[0]] for first, last in ends], dtype=np.int64),
-        lows=np.array([[first.low[0], last.low[0]] for first, last in ends], dtype=np.uint64),
+        highs=np.array([[below.high[0], upto.high[1]] for below, upto in ends], dtype=np.int64),
+        lows=np.array([[below.low[0], upto.low[1]] for below, upto in ends], dtype=np.uint64),
     )
 
 
