@@ -16,12 +16,13 @@ from dpfrugal.estimators.table import many_choices
 from dpfrugal.estimators.table.base_measure import Base, base_of_decimals, base_of_doubles, base_of_integers
 from dpfrugal.estimators.table.codes import INFINITY, codes_of
 from dpfrugal.estimators.table.many_choices import Targets, choose_many, compiled
-from dpfrugal.estimators.table.mechanism import Choice, choose_cut
+from dpfrugal.estimators.table.mechanism import Choice, Cut, choose_cut
+from dpfrugal.estimators.table.order_statistics import OrderStatistics
 from dpfrugal.kernels.base_masses import code_at, mass_between, number_between, places
 from dpfrugal.kernels.bit_layout import WORDS
 from dpfrugal.kernels.choose_regions import UNCERTAIN, chosen_by, number_below, part_of
 from dpfrugal.privacy import choice
-from dpfrugal.privacy.choice import Point, Tape, by_floats
+from dpfrugal.privacy.choice import Bits, Point, Tape, by_floats
 from tests.support.naive_table import statistics
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -113,8 +114,13 @@ def test_choose_many__windows_leave_out_far_rows_and_count_ties_beyond_them() ->
 
 def test_choose_many__uncertain_groups_are_left_to_the_twin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Points on, beside and away from a boundary that is known exactly."""
-    asked = []
-    monkeypatch.setattr(many_choices, "choose_cut", lambda *given_: asked.append(1) or choose_cut(*given_))
+    asked: list[int] = []
+
+    def by_the_twin(rows: OrderStatistics, public: Choice, target: Fraction, bits: Bits) -> Cut:
+        asked.append(1)
+        return choose_cut(rows, public, target, bits)
+
+    monkeypatch.setattr(many_choices, "choose_cut", by_the_twin)
     base = base_of_integers(-1, 1)  # masses 1, 1, 1: boundaries at thirds
     third = 2**64 // 3
     for point, uncertain in ((third, True), (third + 2**25, True), (third + 2**30, False), (2**63, False), (0, False)):

@@ -4,8 +4,8 @@ A base is a sum of components with integer weights. A component is an ordered se
 all codes) and a spread over their indices (``spreads``). The mass of any range of codes is known as an integer and in
 float64.
 
-Worked number: of the base of doubles a third is spread over doubles, the binade from 4 to 8 having 0.18%, and half lies
-on numbers that people write: 7 has 0.038% of the whole, 6.99 has 0.017%, 7.25 has 0.0023%. 0 has 18%.
+Worked number: of the base of doubles a quarter is spread over doubles, the binade from 4 to 8 having 0.24%, and most of
+the rest lies on numbers that people write: 7 has 0.061% of the whole, 6.99 has 0.028%, 7.25 has 0.0037%, 0 has 2.4%.
 """
 
 import math
@@ -26,8 +26,8 @@ from dpfrugal.privacy import choice
 
 # How finely a range between two known answers is divided, in bits.
 FINE_BITS: Final = 40
-# What 0 has in the base of doubles: as much as 8192 binades of all doubles, since no number is met more often.
-ZERO_WEIGHT: Final = 8192 << UNIT_BITS
+# What 0 has in the base of doubles, as no number is met more often: about half of what all doubles up to 0.001 have.
+ZERO_WEIGHT: Final = 512 << UNIT_BITS
 
 
 @dataclass(frozen=True)
@@ -175,19 +175,21 @@ def _exponent(ends: NDArray[np.float64]) -> int | None:
 
 
 def base_of_doubles() -> Base:
-    """All doubles and ±inf: about half of the mass on numbers that people write, a sixth on 0, a third on all.
+    """All doubles and ±inf: three quarters of the mass on numbers that people write, almost a quarter on all doubles.
 
-    People write multiples of 1, 0.1, …, 0.0001, of 0.25, and prices just below a whole number, as 12.99. Of the
-    third a quarter is spread over all of them, and a quarter each over those of ordinary size, from 2^-16 to 2^16,
-    from 2^-64 to 2^64 and from 2^-256 to 2^256: sizes that are met more often have more mass.
+    People write multiples of 1, 0.1, …, 0.0001, of 0.25, and prices just below a whole number, as 12.99; 0 has some
+    more. Of the other quarter most is spread over doubles of ordinary size, from 2^-16 to 2^16, and less over those
+    from 2^-64 to 2^64, from 2^-256 to 2^256, and over all: sizes that are met more often have more mass, and what lies
+    next to 0 has not too much.
     """
-    # In units of 2^63: 107 binades of each lattice, 4094 of all doubles, 64, 256 and 1024 of the others.
-    spacings = (*(Decimals(places) for places in range(5)), Every(25, 0, Decimals(2)), Every(100, -1, Decimals(2)))
+    # In units of 2^63: 107 binades of a lattice, 64, 256 and 1024 of sizes, 4094 of all doubles.
+    spacings: list[Spacing] = [Decimals(places) for places in range(5)]
+    spacings += [Every(25, 0, Decimals(2)), Every(100, -1, Decimals(2))]
     weights = (64, 32, 32, 16, 16, 16, 32)
     lattices = [Component(weight, Binades(), spacing) for spacing, weight in zip(spacings, weights, strict=True)]
-    sizes = [Component(weight << 11, Even(), Sizes(reach)) for reach, weight in ((16, 64), (64, 16), (256, 4))]
+    sizes = [Component(weight << 9, Even(), Sizes(reach)) for reach, weight in ((16, 256), (64, 16), (256, 2))]
     zero = Component(ZERO_WEIGHT, Single(0))
-    return Base(-INFINITY, INFINITY, (Component(1 << 11, Even()), *sizes, *lattices, zero), of_doubles=True)
+    return Base(-INFINITY, INFINITY, (Component(1 << 9, Even()), *sizes, *lattices, zero), of_doubles=True)
 
 
 def base_of_decimals(places: int) -> Base:
