@@ -49,7 +49,8 @@ ADDED_FAR_OUT: Final[list[tuple[Items, Items]]] = [
 def released(rows: Items, quantiles: float | Sequence[float], guarantee: Guarantee, **options: Any) -> Sequence[float]:
     """What ``private_quantiles`` answers."""
     values = np.array(rows, dtype=np.float64)
-    return private_quantiles(values, quantiles, guarantee, low=0.0, high=TOP, decimals=0, intervals=False, **options).values
+    options = {"low": 0.0, "high": TOP, "decimals": 0, "intervals": False} | options
+    return private_quantiles(values, quantiles, guarantee, **options).values
 
 
 def replaced_cases(make: Make = lambda: released) -> list[Case]:

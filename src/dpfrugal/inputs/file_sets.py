@@ -42,6 +42,16 @@ class FileSet:
             yield from (batch for batch, _ in opened.batches)
             self._look(source)
 
+    def batches(
+        self, column: str, beside: tuple[str, ...], file_format: Format | None = None, *, header: bool | None = None
+    ) -> Iterator[Any]:
+        """A column of all files and those beside it, as record batches."""
+        for source in self.sources:
+            self._look(source)
+            opened = open_source(source, column, file_format, beside, header=header, any_type=True)
+            yield from (batch for batch, _ in opened.batches)
+            self._look(source)
+
     def _look(self, source: FileSource) -> None:
         """Refuse a file that is not as it was."""
         if not source.again:

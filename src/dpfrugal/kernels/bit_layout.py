@@ -9,3 +9,10 @@ PRIME: Final = 2**61 - 1
 # A slot of the table of strings (``keys.hash_tables``) keeps the key's length in its lower bits, its place above them.
 LENGTH_BITS: Final = 20
 LONGEST_KEY: Final = (1 << LENGTH_BITS) - 1
+# Cumulative masses (``estimators.table.spreads``) are pairs high·2^bits + low: evenly spread, and over binades.
+EVEN_BITS: Final = 32
+UNIT_BITS: Final = 63
+# The number of 64-bit words that a choice per group may use before it is made again one by one; kinds of components.
+WORDS: Final = 16
+EVERY_CODE, MULTIPLES, DECIMALS, SIZES, POWERS_OF_TWO = range(5)
+EVEN, BINADES, SINGLE = range(3)

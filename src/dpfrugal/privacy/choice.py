@@ -10,8 +10,9 @@ of 2, so ``slope(PureDP(epsilon=1), Ranges(2, 4))`` is 1/2: each row of distance
 """
 
 import math
+import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
@@ -118,6 +119,25 @@ def _context(digits: int) -> Context:
 
 def _decimal(fraction: Fraction) -> Decimal:
     return Decimal(fraction.numerator) / Decimal(fraction.denominator)
+
+
+def words(groups: int, each: int) -> NDArray[np.uint64]:
+    """Words of 64 bits from the operating system, so many for each of some groups."""
+    return np.frombuffer(os.urandom(8 * groups * each), dtype=np.uint64).reshape(groups, each)
+
+
+class Tape:
+    """Bits that are taken from given words, whole words at a time and of them the upper bits; then new ones."""
+
+    def __init__(self, words: Iterable[int]) -> None:
+        self._words = iter(words)
+
+    def __call__(self, count: int) -> int:
+        """So many bits."""
+        number, length = 0, -(-count // 64)
+        for _ in range(length):
+            number = number << 64 | next(self._words, secrets.randbits(64))
+        return number >> (64 * length - count)
 
 
 class Point:

@@ -4,13 +4,14 @@ A base is a sum of components with integer weights. A component is an ordered se
 all codes) and a spread over their indices (``spreads``). The mass of any range of codes is known as an integer and in
 float64.
 
-Worked number: of the base of doubles a third is spread over doubles, the binade from 4 to 8 having 0.18%, and half lies
-on numbers that people write: 7 has 0.038% of the whole, 6.99 has 0.017%, 7.25 has 0.0023%. 0 has 18%.
+Worked number: of the base of doubles a quarter is spread over doubles, the binade from 4 to 8 having 0.24%, and most of
+the rest lies on numbers that people write: 7 has 0.061% of the whole, 6.99 has 0.028%, 7.25 has 0.0037%, 0 has 2.4%.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
@@ -19,15 +20,14 @@ from numpy.typing import NDArray
 
 from dpfrugal.estimators.table.codes import INFINITY, Codes, doubles_of
 from dpfrugal.estimators.table.spacings import MOST_INDEX, Decimals, Every, Multiples, PowersOfTwo, Sizes, Spacing
-from dpfrugal.estimators.table.spreads import UNIT_BITS, Binades, Even, Places, Single, Spread
+from dpfrugal.estimators.table.spreads import Binades, Even, Places, Single, Spread
+from dpfrugal.kernels.bit_layout import UNIT_BITS
 from dpfrugal.privacy import choice
 
 # How finely a range between two known answers is divided, in bits.
 FINE_BITS: Final = 40
-# How the mass between earlier answers is divided: this base, near them, on them.
-NEAR_EARLIER_ANSWERS: Final = (4, 3, 1)
-# What 0 has in the base of doubles: as much as 8192 binades of all doubles, since no number is met more often.
-ZERO_WEIGHT: Final = 8192 << UNIT_BITS
+# What 0 has in the base of doubles, as no number is met more often: about half of what all doubles up to 0.001 have.
+ZERO_WEIGHT: Final = 512 << UNIT_BITS
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,12 @@ class Component:
     spread: Spread
     spacing: Spacing | None = None
 
-    def upto(self, codes: Codes) -> Places:
-        """The cumulative masses up to codes."""
-        return self.spread.upto(codes if self.spacing is None else self.spacing.upto(codes))
-
-    def below(self, codes: Codes) -> Places:
-        """The cumulative masses below codes."""
-        return self.spread.below(codes) if self.spacing is None else self.spread.upto(self.spacing.before(codes))
+    def around(self, codes: Codes) -> tuple[Places, Places]:
+        """The cumulative masses below codes, and up to them."""
+        if self.spacing is None:
+            return self.spread.below(codes), self.spread.upto(codes)
+        before, upto = self.spacing.around(codes)
+        return self.spread.upto(before), self.spread.upto(upto)
 
     def code(self, position: int) -> int:
         """The code of the point whose mass covers a position."""
@@ -57,7 +56,8 @@ class Regions:
 
     def __init__(self, components: Sequence[Component], low: int, at: Codes, high: int) -> None:
         self._components = components
-        self._places = [_interleaved(component, low, at, high) for component in components]
+        codes = np.concatenate([[low], at, [high]])
+        self._places = [_interleaved(component, codes) for component in components]
 
     @cached_property
     def approximate(self) -> NDArray[np.float64]:
@@ -71,13 +71,12 @@ class Regions:
 
     def draw(self, region: int, bits: choice.Bits | None = None) -> int:
         """A code of a region, each with probability exactly proportional to its mass."""
-        position = choice.below(self.exact(region), bits)
-        for part, places in self._pairs():
-            mass = part.weight * self._number(places, region)
-            if position < mass:
-                return part.code(places.exact(region) + position // part.weight)
-            position -= mass
-        raise AssertionError("a position is below the mass")
+        numbers = [self._number(places, region) for places in self._places]
+        masses = [part.weight * number for part, number in zip(self._components, numbers, strict=True)]
+        weights = [choice.Weight(mass, Fraction(0)) for mass in masses]
+        chosen = choice.choose(np.array(masses, dtype=np.float64), lambda: weights, bits)
+        first = self._places[chosen].exact(region)
+        return self._components[chosen].code(first + choice.below(numbers[chosen], bits))
 
     def _pairs(self) -> "zip[tuple[Component, Places]]":
         return zip(self._components, self._places, strict=True)
@@ -87,16 +86,14 @@ class Regions:
         return places.exact(region + 1) - places.exact(region)
 
 
-def _interleaved(component: Component, low: int, at: Codes, high: int) -> Places:
-    """The cumulative masses at all ends of regions."""
-    first, last = component.below(np.array([low])), component.upto(np.array([high]))
-    below, upto = component.below(at), component.upto(at)
-    size = 2 * at.size + 2
-    highs, lows = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.uint64)
-    for array, name in ((highs, "high"), (lows, "low")):
-        array[0], array[-1] = getattr(first, name)[0], getattr(last, name)[0]
-        array[1:-1:2], array[2:-1:2] = getattr(below, name), getattr(upto, name)
-    return Places(highs, lows, first.bits)
+def _interleaved(component: Component, codes: Codes) -> Places:
+    """The cumulative masses at all ends of regions: from below the first code to up to the last."""
+    below, upto = component.around(codes)
+    high, low = (
+        np.concatenate([one[:1], np.stack([one[1:-1], other[1:-1]], axis=1).ravel(), other[-1:]])
+        for one, other in ((below.high, upto.high), (below.low, upto.low))
+    )
+    return Places(high, low, below.bits)
 
 
 @dataclass(frozen=True)
@@ -112,12 +109,12 @@ class Base:
     spacing: Spacing | None = None
     of_doubles: bool = False
 
-    def within(self, low: int | None, high: int | None, shares: tuple[int, int, int] = NEAR_EARLIER_ANSWERS) -> "Base":
+    def within(self, low: int | None, high: int | None) -> "Base":
         """The base of a range whose ends are earlier answers or public hints.
 
-        Its mass is divided in ``shares``: the first is this base's own. The second is spread evenly between two ends,
-        or evenly over the binades of the distance from the only one. The third is on these ends themselves, as a value
-        that many rows have may hold several quantiles.
+        Half of its mass is this base's own. An eighth is on these ends themselves, as a value that many rows have may
+        hold several quantiles. The rest is spread evenly between two ends, or evenly over the binades of the distance
+        from the only one.
         """
         first, last = self.low if low is None else low, self.high if high is None else high
         within = replace(self, low=first, high=last)
@@ -126,7 +123,7 @@ class Base:
         if near is None:
             return within
         known = [Component(1, Single(_index(self.spacing, end)), self.spacing) for end in ends]
-        groups = list(zip(shares, (list(self.components), [near], known), strict=True))
+        groups = [(4, list(self.components)), (3, [near]), (1, known)]
         masses = [_mass(parts, first, last) for _, parts in groups]
         if not masses[1]:
             return within
@@ -157,7 +154,7 @@ class Base:
 
 def _index(spacing: Spacing | None, code: int) -> int:
     """The index of the last point up to a code."""
-    return code if spacing is None else int(spacing.upto(np.array([code]))[0])
+    return code if spacing is None else int(spacing.around(np.array([code]))[1][0])
 
 
 def _mass(components: Sequence[Component], low: int, high: int) -> int:
@@ -178,23 +175,21 @@ def _exponent(ends: NDArray[np.float64]) -> int | None:
 
 
 def base_of_doubles() -> Base:
-    """All doubles and ±inf: about half of the mass on numbers that people write, a sixth on 0, a third on all.
+    """All doubles and ±inf: three quarters of the mass on numbers that people write, almost a quarter on all doubles.
 
-    People write multiples of 1, 0.1, …, 0.0001, of 0.25, and prices just below a whole number, as 12.99. Of the
-    third a quarter is spread over all of them, and a quarter each over those of ordinary size, from 2^-16 to 2^16,
-    from 2^-64 to 2^64 and from 2^-256 to 2^256: sizes that are met more often have more mass.
+    People write multiples of 1, 0.1, …, 0.0001, of 0.25, and prices just below a whole number, as 12.99; 0 has some
+    more. Of the other quarter most is spread over doubles of ordinary size, from 2^-16 to 2^16, and less over those
+    from 2^-64 to 2^64, from 2^-256 to 2^256, and over all: sizes that are met more often have more mass, and what lies
+    next to 0 has not too much.
     """
-    # In units of 2^63: 107 binades of each lattice, 4094 of all doubles, 64, 256 and 1024 of the others.
-    spacings: tuple[Spacing, ...] = (
-        *(Decimals(places) for places in range(5)),
-        Every(25, 0, Decimals(2)),
-        Every(100, -1, Decimals(2)),
-    )
+    # In units of 2^63: 107 binades of a lattice, 64, 256 and 1024 of sizes, 4094 of all doubles.
+    spacings: list[Spacing] = [Decimals(places) for places in range(5)]
+    spacings += [Every(25, 0, Decimals(2)), Every(100, -1, Decimals(2))]
     weights = (64, 32, 32, 16, 16, 16, 32)
     lattices = [Component(weight, Binades(), spacing) for spacing, weight in zip(spacings, weights, strict=True)]
-    sizes = [Component(weight << 11, Even(), Sizes(reach)) for reach, weight in ((16, 64), (64, 16), (256, 4))]
+    sizes = [Component(weight << 9, Even(), Sizes(reach)) for reach, weight in ((16, 256), (64, 16), (256, 2))]
     zero = Component(ZERO_WEIGHT, Single(0))
-    return Base(-INFINITY, INFINITY, (Component(1 << 11, Even()), *sizes, *lattices, zero), of_doubles=True)
+    return Base(-INFINITY, INFINITY, (Component(1 << 9, Even()), *sizes, *lattices, zero), of_doubles=True)
 
 
 def base_of_decimals(places: int) -> Base:

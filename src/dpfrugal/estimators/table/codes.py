@@ -20,5 +20,5 @@ def codes_of(values: NDArray[np.float64]) -> Codes:
 
 def doubles_of(codes: Codes) -> NDArray[np.float64]:
     """The doubles at these places; what lies beyond ±inf is ±inf."""
-    codes = np.clip(np.asarray(codes, dtype=np.int64), -INFINITY, INFINITY)
+    codes = np.minimum(np.maximum(np.asarray(codes, dtype=np.int64), -INFINITY), INFINITY)
     return np.where(codes >= 0, codes, -codes | np.int64(-(2**63))).view(np.float64)

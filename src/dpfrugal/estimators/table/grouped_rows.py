@@ -17,10 +17,10 @@ import numpy as np
 from dpfrugal import parameters
 from dpfrugal.errors import ParameterError, ParameterTypeError, TableError
 from dpfrugal.estimators.table.codes import Codes
-from dpfrugal.estimators.table.columns import Kind
 from dpfrugal.estimators.table.group_reading import GroupReading, Label
 from dpfrugal.estimators.table.keyed_rows import Groups, KeyedRows
-from dpfrugal.estimators.table.order_statistics import OrderStatistics
+from dpfrugal.estimators.table.kinds import Kind
+from dpfrugal.estimators.table.order_statistics import OrderStatistics, SortedRows
 from dpfrugal.keys.columns import KeyColumns, typed
 from dpfrugal.keys.discovery import KeyDiscovery
 from dpfrugal.keys.index import MOST_KEYS, UNDECLARED
@@ -69,7 +69,7 @@ class GroupedRows:
 
     def statistics(self, group: int) -> OrderStatistics:
         """The rows of a group by rank."""
-        return OrderStatistics(self.codes(group))
+        return SortedRows(self.codes(group))
 
     def parts(self) -> Iterator[tuple[int, "GroupedRows"]]:
         """Consecutive groups whose rows may be held together, with the number of the first of them."""

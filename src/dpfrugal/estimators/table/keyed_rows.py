@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.errors import ItemError, ItemTypeError
-from dpfrugal.estimators.table import columns as table_columns
-from dpfrugal.estimators.table.codes import Codes
-from dpfrugal.estimators.table.columns import FLOATS, INTEGERS, Kind
+from dpfrugal.estimators.table.codes import Codes, codes_of
+from dpfrugal.estimators.table.kinds import FLOATS, INTEGERS, Kind
+from dpfrugal.estimators.table.native_rows import codes_of_rows
+from dpfrugal.estimators.table.parts import part_of
 from dpfrugal.kernels.compiler import loading
 from dpfrugal.kernels.threads import WORTH_A_THREAD, at_once, in_shares
 from dpfrugal.keys.index import UNDECLARED
@@ -114,7 +115,7 @@ class KeyedRows:
         parts, self._parts = self._parts, []
         if kind is FLOATS:
             for part in parts:
-                part.codes = table_columns._as_floats(part.kind, part.codes)
+                part.codes = codes_of(part.codes.astype(np.float64)) if part.kind is INTEGERS else part.codes
         threads = self._threads if sum(part.codes.size for part in parts) >= WORTH_A_THREAD else 1
         shares = [parts[k::threads] for k in range(threads)]
         counts = np.zeros((threads, groups), dtype=np.int64)
@@ -170,8 +171,8 @@ def _sort_each(codes: Codes, starts: Codes, threads: int) -> None:
 
 def coded(array: Any) -> tuple[Kind | None, Codes, Mask | None]:
     """The kind of an Arrow array, the codes of its rows that are not missing, and which those are (None: all)."""
-    kind, codes, missing = table_columns._part(array)
-    return kind, codes, _present(array) if missing else None
+    part = part_of(array)
+    return part.kind, codes_of_rows(part.rows), _present(array) if part.missing else None
 
 
 def _present(array: Any) -> Mask:

@@ -23,7 +23,7 @@ from dpfrugal.privacy.choice import Ranges
 class Step:
     """One choice: of which quantile, between which earlier ones, at what share of all rows or of those between.
 
-    ``cuts`` says that later choices are made among the rows beside its answer.
+    ``cuts`` says that later choices are made beside its answer, some of them among the rows between two answers.
     """
 
     quantile: int
@@ -54,7 +54,9 @@ def steps_of(quantiles: Sequence[Fraction], pivots: Sequence[int]) -> tuple[Step
     for first_end, last_end in pairwise(outer):
         others = _halved(first_end, last_end, share)
         places += [(middle, low, high, len(pivots) + level, False) for middle, low, high, level in others]
-    ends = {end for _, low, high, _, of_all in places for end in (low, high) if not of_all}
+    # If one step is made among the rows between two answers, all ends must be ordered cuts: rows are divided once.
+    divides = len(pivots) < number
+    ends = {end for _, low, high, _, _ in places for end in (low, high)}
     return tuple(
         Step(
             quantile=middle,
@@ -63,7 +65,7 @@ def steps_of(quantiles: Sequence[Fraction], pivots: Sequence[int]) -> tuple[Step
             share=quantiles[middle] if of_all else share(middle, low, high),
             level=level,
             of_all=of_all,
-            cuts=middle in ends,
+            cuts=divides and middle in ends,
         )
         for middle, low, high, level, of_all in sorted(places, key=lambda place: place[3])
     )

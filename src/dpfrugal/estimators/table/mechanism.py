@@ -208,9 +208,11 @@ class Scores:
 
     def draw(self, chosen: int, bits: Bits | None = None) -> Cut:
         """An answer of the region that was chosen."""
-        if chosen % 2 == 0 or not self._public.cuts:
+        if chosen % 2 == 0:
             code = self._regions.draw(chosen, bits)
             return Cut(code, choice.below(POSITIONS.last + 1, bits) if self._public.cuts else None)
+        if not self._public.cuts:
+            return Cut(int(self._window.codes[chosen // 2]))
         pieces = self._pieces(chosen // 2)
         weights = [self._weight(1, piece) for piece in pieces]
         at = choice.choose(self._approximate_pieces(pieces), lambda: weights, bits)

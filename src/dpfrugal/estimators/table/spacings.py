@@ -16,13 +16,10 @@ MOST_INDEX: Final = 2**53 - 1
 
 
 class Spacing(Protocol):
-    """Points and their indices: the last index whose point is at most a code, or below it; and a point's code."""
+    """Points and their indices: the last index whose point is below a code, or at most it; and a point's code."""
 
-    def upto(self, codes: Codes) -> Codes:
-        """The last indices whose points are at most these codes."""
-
-    def before(self, codes: Codes) -> Codes:
-        """The last indices whose points are below these codes."""
+    def around(self, codes: Codes) -> tuple[Codes, Codes]:
+        """The last indices whose points are below these codes, and the last whose points are at most these."""
 
     def code(self, index: int) -> int:
         """The code of a point."""
@@ -34,34 +31,18 @@ class Multiples:
 
     step: int
 
-    def upto(self, codes: Codes) -> Codes:
-        """Rounded down."""
-        return codes // self.step
-
-    def before(self, codes: Codes) -> Codes:
-        """The same, and one less for a multiple."""
+    def around(self, codes: Codes) -> tuple[Codes, Codes]:
+        """Rounded down, and one less for a multiple."""
         indices: Codes = codes // self.step
-        indices -= indices * self.step == codes
-        return indices
+        return indices - (indices * self.step == codes), indices
 
     def code(self, index: int) -> int:
         """The multiple."""
         return index * self.step
 
 
-class _AmongDoubles:
-    """What the two spacings among doubles share: codes of doubles have room below and above them."""
-
-    def upto(self, codes: Codes) -> Codes:
-        raise NotImplementedError
-
-    def before(self, codes: Codes) -> Codes:
-        """The last index whose point is below the double."""
-        return self.upto(codes - 1)
-
-
 @dataclass(frozen=True)
-class Decimals(_AmongDoubles):
+class Decimals:
     """k / 10^places rounded to a double, for |k| < 2^53; the index −2^53 stands for none.
 
     Both numbers are doubles, so one division rounds correctly. Where doubles are coarser several k share one.
@@ -69,17 +50,19 @@ class Decimals(_AmongDoubles):
 
     places: int
 
-    def upto(self, codes: Codes) -> Codes:
+    def around(self, codes: Codes) -> tuple[Codes, Codes]:
         """Guessed by a multiplication, then corrected by what the division gives."""
         values, scale = doubles_of(codes), 10.0**self.places
         with np.errstate(over="ignore"):
-            guess = np.floor(np.clip(values * scale, -(2.0**53), float(MOST_INDEX)))
-        while True:
-            up = (guess < MOST_INDEX) & ((guess + 1) / scale <= values)
-            down = (guess >= -MOST_INDEX) & (guess / scale > values)
-            if not (up.any() or down.any()):
-                return guess.astype(np.int64)
-            guess += up.astype(np.float64) - down
+            guess = np.floor(np.minimum(np.maximum(values * scale, -(2.0**53)), float(MOST_INDEX)))
+        while (down := (guess >= -MOST_INDEX) & (guess / scale > values)).any():
+            guess -= down
+        while (up := (guess < MOST_INDEX) & ((guess + 1) / scale <= values)).any():
+            guess += up
+        before = guess.copy()
+        while (equal := (before >= -MOST_INDEX) & (before / scale == values)).any():
+            before -= equal
+        return before.astype(np.int64), guess.astype(np.int64)
 
     def code(self, index: int) -> int:
         """The code of the double nearest to the decimal number."""
@@ -94,19 +77,25 @@ class Every:
     first: int
     of: Decimals
 
-    def upto(self, codes: Codes) -> Codes:
+    def around(self, codes: Codes) -> tuple[Codes, Codes]:
         """Rounded down."""
-        indices: Codes = (self.of.upto(codes) - self.first) // self.step
-        return indices
-
-    def before(self, codes: Codes) -> Codes:
-        """Likewise."""
-        indices: Codes = (self.of.before(codes) - self.first) // self.step
-        return indices
+        before, upto = self.of.around(codes)
+        return (before - self.first) // self.step, (upto - self.first) // self.step
 
     def code(self, index: int) -> int:
         """The code of the decimal number."""
         return self.of.code(index * self.step + self.first)
+
+
+class _AmongDoubles:
+    """What spacings among doubles share: codes of doubles have room below them."""
+
+    def around(self, codes: Codes) -> tuple[Codes, Codes]:
+        """The same for the doubles just below."""
+        return self._upto(codes - 1), self._upto(codes)
+
+    def _upto(self, codes: Codes) -> Codes:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -115,11 +104,11 @@ class Sizes(_AmongDoubles):
 
     reach: int
 
-    def upto(self, codes: Codes) -> Codes:
+    def _upto(self, codes: Codes) -> Codes:
         """Counted from the smallest of either sign."""
         first, number = self._first, 2 * self.reach << 52
-        above = np.clip(codes, first - 1, first + number - 1) - first
-        below = np.clip(codes, -first - number, -first) + first - 1
+        above = np.minimum(np.maximum(codes, first - 1), first + number - 1) - first
+        below = np.minimum(np.maximum(codes, -first - number), -first) + first - 1
         return np.where(codes > -first, above, below)
 
     def code(self, index: int) -> int:
@@ -138,12 +127,12 @@ class PowersOfTwo(_AmongDoubles):
 
     exponent: int
 
-    def upto(self, codes: Codes) -> Codes:
+    def _upto(self, codes: Codes) -> Codes:
         """Scaling by a power of two is exact, but for what underflows to zero from below."""
         values = doubles_of(codes)
         with np.errstate(over="ignore", under="ignore"):
             scaled = np.ldexp(values, -self.exponent)
-        indices = np.floor(np.clip(scaled, -(2.0**60), 2.0**53)).astype(np.int64)
+        indices = np.floor(np.minimum(np.maximum(scaled, -(2.0**60)), 2.0**53)).astype(np.int64)
         indices -= (values < 0) & (scaled == 0)
         bounded: Codes = np.maximum(indices, -(2**53) - 1)
         return bounded

@@ -7,15 +7,13 @@ cancellation, in float64 to within a few roundings.
 """
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.estimators.table.codes import Codes
-
-UNIT_BITS: Final = 63  # a binade has mass 2^63, so an integer of 64 bits has at least 1
-EVEN_BITS: Final = 32
+from dpfrugal.kernels.bit_layout import EVEN_BITS, UNIT_BITS
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class Even:
 class Binades:
     """2^63 for the centre and for each binade of the distance from it, on either side; evenly within a binade.
 
-    Cumulative masses count from just below the centre.
+    So an integer of 64 bits has a mass of at least 1. Cumulative masses count from just below the centre.
     """
 
     centre: int = 0

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from dpfrugal.errors import ParameterTypeError, TableError
-from dpfrugal.estimators.table import columns as table_columns
-from dpfrugal.inputs import dataframes, files
+from dpfrugal.estimators.table.column_sources import source_of
+from dpfrugal.inputs import dataframes
 from dpfrugal.inputs.columns import attempt
+from dpfrugal.inputs.file_sets import FileSet
 from dpfrugal.keys.arrays import holds_objects
 from dpfrugal.keys.object_columns import typed_frame
 
@@ -25,10 +26,9 @@ def table_batches(data: Any, column: str, beside: list[str], shown: list[str]) -
     """
     import pyarrow as pa
 
-    if isinstance(data, str | PathLike):
+    if isinstance(data, str | PathLike) or (isinstance(data, list | tuple) and data):
         others = tuple(name for name in beside if name != column)
-        for path in table_columns._paths(str(data)):
-            yield from (batch for batch, _ in files.open_column(path, column, beside=others).batches)
+        yield from FileSet.of(data).batches(column, others)
         return
     names = list(dict.fromkeys([column, *beside]))
     reader = _reader(_with_fixed_types(data, column, shown), names)
@@ -51,7 +51,7 @@ def _with_fixed_types(data: Any, column: str, shown: list[str]) -> Any:
     import pandas as pd
     import pyarrow as pa
 
-    arrays = list(table_columns._arrays(data[column], None))
+    arrays = list(source_of(data[column], None).read())
     numbers = all(isinstance(array, np.ndarray) for array in arrays)
     values = pa.array(np.concatenate(arrays)) if numbers else pa.chunked_array(arrays)
     return data.assign(**{column: pd.Series(pd.arrays.ArrowExtensionArray(values), index=data.index)})
