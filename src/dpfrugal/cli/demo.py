@@ -62,7 +62,7 @@ def demo(
             made(end - first, end - first)
             first = end
     exact = exact_quantiles(latencies)
-    Console(highlight=False).print(table(exact, counted[-1], walked[-1], items))
+    plain_console().print(table(exact, counted[-1], walked[-1], items))
     picture = output / "convergence.png"
     try:
         draw(counted, walked, exact, picture)
