@@ -17,6 +17,7 @@ import typer
 from dpfrugal.cli import ledger
 from dpfrugal.cli.audit import audit
 from dpfrugal.cli.demo import demo
+from dpfrugal.cli.describe import describe
 from dpfrugal.cli.options import EstimatorOptions, KeyOptions
 from dpfrugal.cli.paper import paper
 from dpfrugal.cli.plan import plan
@@ -29,8 +30,8 @@ from dpfrugal.version import __version__
 BAD_INPUT = 2
 # The library's parameters that are options here, and the option's name if it is another.
 SHARED = {field.name for kind in (EstimatorOptions, KeyOptions, TableOptions) for field in fields(kind)}
-PARAMETERS = SHARED | {"quantile", "column", "by", "half_life", "runs", "beta", "sure"}
-OPTIONS = {"sure": "confidence"}
+PARAMETERS = SHARED | {"quantile", "column", "columns", "by", "half_life", "runs", "beta", "sure"}
+OPTIONS = {"sure": "confidence", "columns": "column"}
 
 app = typer.Typer(
     help="Differentially private quantiles: of tables and files, of streams, in all and per key.",
@@ -40,6 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(quantile)
+app.command()(describe)
 app.command()(watch)
 app.command()(plan)
 app.command()(audit)
