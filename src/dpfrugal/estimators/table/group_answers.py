@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,13 @@ from dpfrugal.estimators.table.codes import Codes
 from dpfrugal.estimators.table.grouped_rows import GroupedRows
 from dpfrugal.estimators.table.many_choices import Targets, choose_many
 from dpfrugal.estimators.table.many_intervals import choose_intervals
+from dpfrugal.estimators.table.mechanism import Choice, choose_cut
 from dpfrugal.estimators.table.order_statistics import SortedRows
 from dpfrugal.estimators.table.plan import Plan
 from dpfrugal.privacy.guarantees import PureDP, Sensitivity
 from dpfrugal.privacy.noise import add_noise_to_many
 
+FEW_GROUPS: Final = 256  # so few are answered one by one sooner than the compiler is loaded
 Progress = Callable[[int, int], None]  # so many of so many steps are done
 
 
@@ -73,6 +76,13 @@ def _values(codes: Codes, starts: Codes, plan: Plan, base: Base, told: "_Told") 
         return values
     for step in plan.steps:
         q = plan.quantiles[step.quantile]
+        if sizes.size < FEW_GROUPS:
+            public = Choice(base, plan.slopes[step.level])
+            for group in range(sizes.size):
+                rows = SortedRows(codes[starts[group] : starts[group + 1]])
+                values[group, step.quantile] = choose_cut(rows, public, q * rows.rows).code
+            told.add(sizes.size)
+            continue
         targets = Targets([q.numerator * size for size in sizes.tolist()], q.denominator)
         values[:, step.quantile] = choose_many(codes, starts, base, plan.slopes[step.level], targets, told.of())
     # Each quantile was chosen by itself; in order they are no farther from their ranks.
