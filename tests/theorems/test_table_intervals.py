@@ -101,7 +101,7 @@ def test_interval__planted_mistakes_are_detected(monkeypatch: pytest.MonkeyPatch
         """Masses that depend on how many rows there are."""
 
         def exact(self) -> Sequence[Weight]:
-            often = int(4 * self._rank)
+            often = int(2 * (self._first + self._last))
             return [replace(each, mass=each.mass * (1 + k * often)) for k, each in enumerate(super().exact())]
 
     monkeypatch.setattr("tests.theorems.test_table_intervals.Spares", OfTheData)

@@ -25,6 +25,7 @@ from dpfrugal.estimators.table.base_measure import Base
 from dpfrugal.estimators.table.codes import Codes, codes_of, doubles_of
 from dpfrugal.estimators.table.mechanism import CAP
 from dpfrugal.estimators.table.order_statistics import OrderStatistics, Window
+from dpfrugal.estimators.table.spreads import Binades
 from dpfrugal.privacy import choice
 from dpfrugal.privacy.choice import Bits, Weight
 
@@ -66,8 +67,8 @@ class Interval:
 class RadiusTables:
     """The radii 2^(k/32) for all k that any list has, and what the masses of lists are made of: public constants.
 
-    A list around a value of the octave m has k = 32·m + each of ``offsets``; row k of a table is its place
-    k − ``FIRST_STEP``. The mass of a radius is that ``near`` the value, by offset, and some for ``ordinary`` radii, by k.
+    A list around a value of the octave m has k = 32·m + each of ``offsets``; k is at the place k − ``FIRST_STEP`` of a
+    table. Most of the mass is ``near`` a sixteenth of the value, by offset; ``ordinary`` radii have some more, by k.
     """
 
     offsets: NDArray[np.int64]
@@ -92,27 +93,37 @@ def radius_tables() -> RadiusTables:
     return RadiusTables(offsets, near, radii, whole, ordinary)
 
 
-def numbers_of(base: Base, values: Codes) -> NDArray[np.float64]:
-    """The numbers that codes stand for, in float64: their octaves are those of the radii around them."""
-    return doubles_of(values) if base.of_doubles else values.astype(np.float64)
+def places_of(base: Base, values: Codes) -> NDArray[np.int64]:
+    """The places in the tables from which the offsets of lists around values count; −1 for ±inf, without radii."""
+    numbers = np.abs(doubles_of(values)) if base.of_doubles else _sizes(values, _zero(base)).astype(np.float64)
+    finite = np.isfinite(numbers)
+    octaves = np.frexp(np.where(finite, numbers, 0.0))[1].astype(np.int64)
+    return np.where(finite, octaves * PER_OCTAVE - FIRST_STEP, -1)
 
 
-def places_of(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The places in the tables from which the offsets of lists around finite numbers count."""
-    return np.frexp(numbers)[1] * np.int64(PER_OCTAVE) - FIRST_STEP
+def _zero(base: Base) -> int:
+    """The code of the integer 0, around which a base of integers is spread."""
+    spread = base.components[0].spread
+    return spread.centre if isinstance(spread, Binades) else 0
+
+
+def _sizes(values: Codes, zero: int) -> NDArray[np.uint64]:
+    """The distances of integers from 0, which may have 64 bits."""
+    words, origin = values.view(np.uint64), np.array(zero, dtype=np.int64).view(np.uint64)
+    return np.where(values >= zero, words - origin, origin - words)
 
 
 def radii_around(base: Base, value: int) -> Radii:
     """The public list for a value of the base: 32 radii an octave up to four times the value, then one, then ∞."""
-    tables, number = radius_tables(), numbers_of(base, np.array([value]))
-    at = places_of(number) + tables.offsets if np.isfinite(number[0]) else np.zeros(0, dtype=np.int64)
+    tables, values = radius_tables(), np.array([value], dtype=np.int64)
+    place = places_of(base, values)
+    at = place + tables.offsets if place[0] >= 0 else np.zeros(0, dtype=np.int64)
     if base.of_doubles:
+        number, radii = doubles_of(values), tables.radii[at]
         with np.errstate(over="ignore"):
-            low, high = codes_of(number - tables.radii[at]), codes_of(number + tables.radii[at])
-        low, high = np.maximum(low, base.low), np.minimum(high, base.high)
+            low, high = np.maximum(codes_of(number - radii), base.low), np.minimum(codes_of(number + radii), base.high)
     else:
-        # The differences of integers have 64 bits, too.
-        whole, middle = tables.whole[at], np.array(value).view(np.uint64)
+        whole, middle = tables.whole[at], values.view(np.uint64)
         low = np.where(whole < np.uint64(value - base.low), (middle - whole).view(np.int64), base.low)
         high = np.where(whole < np.uint64(base.high - value), (middle + whole).view(np.int64), base.high)
     low = np.concatenate([[value], low, [base.low]])
@@ -130,26 +141,26 @@ def radii_around(base: Base, value: int) -> Radii:
 
 
 class Spares:
-    """How many rows each interval of a list has to spare, and the weights of all of them."""
+    """How many rows more than the margin each interval of a list has to spare, and the weights of all of them."""
 
     def __init__(
         self, rows: OrderStatistics, radii: Radii, quantile: Fraction, margin: Fraction, slope: Fraction
     ) -> None:
-        self._rank, self._margin, self._slope = quantile * rows.rows, margin, slope
-        self._masses, self.cap = radii.masses, math.ceil(CAP / slope)
-        reach = math.ceil(margin) + self.cap + 1
-        window = rows.window(math.floor(self._rank) - reach, math.ceil(self._rank) + reach, None, None)
+        self._slope, self._masses, self.cap = slope, radii.masses, math.ceil(CAP / slope)
+        rank, reach = quantile * rows.rows, math.ceil(margin) + self.cap + 1
+        # The interval that is wanted has so many rows below it, and so many up to its end.
+        self._first, self._last = rank - margin, rank + margin
+        window = rows.window(math.floor(rank) - reach, math.ceil(rank) + reach, None, None)
         # Beyond the window counts are those at its ends: distances there are the cap all the same.
         self._below = _counted(window, radii.low[:-1], "left")
         self._upto = _counted(window, radii.high[:-1], "right")
 
     @property
     def approximate(self) -> NDArray[np.float64]:
-        """The weights in float64: counts are compared with the rank in integers first, so nothing cancels."""
-        floor = math.floor(self._rank)
-        part, margin = float(self._rank - floor), float(self._margin)
-        spare = np.minimum(floor - self._below + part, self._upto - floor - part) - margin
-        over, under = np.append(-np.inf, spare), np.append(-spare, -np.inf)
+        """The weights in float64: counts are subtracted as integers first, so nothing cancels."""
+        (first, first_part), (last, last_part) = parts_of(self._first), parts_of(self._last)
+        excess = np.minimum((first - self._below) + first_part, (self._upto - last) - last_part)
+        over, under = np.append(-np.inf, excess), np.append(-excess, -np.inf)
         distances = np.minimum(np.maximum(np.maximum(over, under), 0.0), self.cap)
         weights: NDArray[np.float64] = self._masses * np.exp(-float(self._slope) * distances)
         return weights
@@ -157,14 +168,20 @@ class Spares:
     def exact(self) -> Sequence[Weight]:
         """The same weights, exactly."""
         pairs = zip(self._below.tolist(), self._upto.tolist(), strict=True)
-        spare = [min(self._rank - below, upto - self._rank) - self._margin for below, upto in pairs]
+        excess = [min(self._first - below, upto - self._last) for below, upto in pairs]
         cap = Fraction(self.cap)
-        over, under = [Fraction(0), *spare], [*(-each for each in spare), Fraction(0)]
+        over, under = [Fraction(0), *excess], [*(-each for each in excess), Fraction(0)]
         distances = [min(max(first, second, Fraction(0)), cap) for first, second in zip(over, under, strict=True)]
         return [
             Weight(int(mass), self._slope * distance)
             for mass, distance in zip(self._masses.tolist(), distances, strict=True)
         ]
+
+
+def parts_of(number: Fraction) -> tuple[int, float]:
+    """A number rounded down, and the rest of it."""
+    floor = math.floor(number)
+    return floor, float(number - floor)
 
 
 def _counted(window: Window, codes: Codes, side: str) -> Codes:
