@@ -23,10 +23,12 @@ import numpy as np
 
 import dpfrugal as dpf
 from benchmarks.laws import NINE, PAPER, Law, Rows, real_laws
-from dpfrugal.estimators.table.columns import hinted, read_column
-from dpfrugal.estimators.table.levels import answers, planned
+from dpfrugal.estimators.table.answers import answers
+from dpfrugal.estimators.table.columns import read_column
+from dpfrugal.estimators.table.kinds import hinted
 from dpfrugal.estimators.table.mechanism import CAP
-from dpfrugal.estimators.table.order_statistics import OrderStatistics, Window
+from dpfrugal.estimators.table.order_statistics import OrderStatistics
+from dpfrugal.estimators.table.plan import planned
 
 WHOLE = 100_000  # tables of more rows are not drawn whole
 DECILES = tuple(round(0.1 * i, 1) for i in range(1, 10))
@@ -93,21 +95,20 @@ class RowsAroundRank(OrderStatistics):
     """Those rows of a sorted table that can matter: of ranks ``first``, ``first`` + 1, … (from 1 on)."""
 
     def __init__(self, codes: Any, first: int, rows: int) -> None:
-        super().__init__(codes)
-        self._before, self._rows = first - 1, rows
+        super().__init__()
+        self._codes, self._before, self._rows = np.sort(codes), first - 1, rows
 
     @property
     def rows(self) -> int:
         """Of the whole table."""
         return self._rows
 
-    def window(self, first: int, last: int, low: int | None, high: int | None) -> Window:
-        """The ranks of the whole table are those here, moved."""
-        return super().window(first - self._before, last - self._before, low, high)
+    def _ranked(self, first: int, last: int) -> Any:
+        return np.unique(self._codes[max(first - self._before, 0) : max(last + 1 - self._before, 0)])
 
-    def _counted(self, codes: Any) -> Window:
-        found = super()._counted(codes)
-        return Window(found.codes, found.below + self._before, found.upto + self._before)
+    def _counted(self, codes: Any) -> tuple[Any, Any]:
+        below, upto = (np.searchsorted(self._codes, codes, side) for side in ("left", "right"))
+        return below + self._before, upto + self._before
 
 
 def rows_off(rows: Rows, answer: Any, q: float, n: int, before: int = 0) -> float:

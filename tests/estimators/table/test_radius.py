@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from dpfrugal.estimators.table.base_measure import Base, base_of_doubles, base_of_integers
 from dpfrugal.estimators.table.codes import codes_of, doubles_of
-from dpfrugal.estimators.table.radius import Radii, Spares, choose_interval, radii_around
+from dpfrugal.estimators.table.kinds import UNSIGNED
+from dpfrugal.estimators.table.radius import (
+    FINEST,
+    FIRST_STEP,
+    LAST_STEP,
+    Radii,
+    Spares,
+    choose_interval,
+    radii_around,
+    radius_tables,
+)
 from tests.support.naive_table import statistics
 
 BASES = {"doubles": base_of_doubles(), "integers": base_of_integers(), "few": base_of_integers(-5, 9)}
@@ -44,6 +54,37 @@ def test_radii__name_every_radius_to_a_fortieth() -> None:
     assert (np.diff(between) <= between[1:] / 40).all()
 
 
+@pytest.mark.parametrize("value", [0, 1, 50])
+def test_radii__of_unsigned_integers_have_the_octaves_of_their_values(value: int) -> None:
+    """The code of the unsigned 0 is −2^63."""
+    small, large = (radii_around(UNSIGNED.base, each - 2**63) for each in (value, 2**63 + value))
+    assert (small.high - small.high[0])[:5].tolist() == [0, 1, 2, 3, 4]
+    assert (large.high - large.high[0])[1] == 2 ** (64 - FINEST)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from([BASES["integers"], BASES["few"], UNSIGNED.base]), st.integers(-(2**63), 2**63 - 1))
+def test_radii__of_integers_are_whole_and_clipped(base: Base, value: int) -> None:
+    """By Python's integers: the ends are the value ± 2^(k/32), rounded down, as far as the base reaches."""
+    value = min(max(value, base.low), base.high)
+    radii = radii_around(base, value)
+    whole = [int(Fraction(float(radius))) for radius in radius_tables().radii if radius < 2.0**70]
+    ends = {(max(value - radius, base.low), min(value + radius, base.high)) for radius in whole}
+    found = set(zip(radii.low[1:].tolist(), radii.high[1:].tolist(), strict=True))
+    assert found <= ends | {(base.low, base.high)}
+
+
+def test_radius_tables__have_32_radii_an_octave() -> None:
+    tables = radius_tables()
+    steps = np.arange(FIRST_STEP, LAST_STEP + 1)
+    normal = (steps >= -1022 * 32) & (steps <= 1023 * 32)
+    whole = normal & (steps % 32 == 0)
+    assert tables.radii[whole].tolist() == [math.ldexp(1.0, octave) for octave in range(-1022, 1024)]
+    assert np.allclose(tables.radii[normal][1:] / tables.radii[normal][:-1], 2 ** (1 / 32), rtol=2**-50, atol=0)
+    assert tables.radii[steps < -1074 * 32].tolist() == [5e-324] * ((FINEST - 1) * 32)
+    assert (np.diff(tables.radii) >= 0).all()
+
+
 def spare(rows: list[int], low: int, high: int, q: Fraction) -> Fraction:
     rank = q * len(rows)
     return min(rank - sum(row < low for row in rows), sum(row <= high for row in rows) - rank)
@@ -72,6 +113,15 @@ def test_spares__have_the_weights_of_the_definition(
         assert weight.exponent == slope * min(max(over, under, Fraction(0)), Fraction(spares.cap))
         assert weight.mass == radii.masses[index]
         assert spares.approximate[index] == pytest.approx(float(weight.to_decimal(30)), rel=2**-43, abs=2.0**-700)
+
+
+def test_spares__are_within_2_to_the_minus_43_for_wide_margins_and_steep_slopes() -> None:
+    """What cancels between ranks and margins of 30,000 rows is subtracted exactly."""
+    rows = statistics(range(100_000))
+    base, q, margin, slope = base_of_integers(), Fraction(1, 3), Fraction(30_000 * 2**16 + 12_345, 2**16), Fraction(25)
+    spares = Spares(rows, radii_around(base, 33_000), q, margin, slope)
+    for weight, approximate in zip(spares.exact(), spares.approximate.tolist(), strict=True):
+        assert approximate == pytest.approx(float(weight.to_decimal(30)), rel=2**-43, abs=2.0**-700)
 
 
 def test_choose_interval__holds_the_margin_on_both_sides() -> None:

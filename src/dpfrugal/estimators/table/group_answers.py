@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +17,17 @@ from dpfrugal.estimators.table.answers import answers
 from dpfrugal.estimators.table.base_measure import Base
 from dpfrugal.estimators.table.codes import Codes
 from dpfrugal.estimators.table.grouped_rows import GroupedRows
+from dpfrugal.estimators.table.intervals import Margin
 from dpfrugal.estimators.table.many_choices import Targets, choose_many
 from dpfrugal.estimators.table.many_intervals import choose_intervals
+from dpfrugal.estimators.table.mechanism import Choice, choose_cut
 from dpfrugal.estimators.table.order_statistics import SortedRows
 from dpfrugal.estimators.table.plan import Plan
+from dpfrugal.estimators.table.radius import choose_interval
 from dpfrugal.privacy.guarantees import PureDP, Sensitivity
 from dpfrugal.privacy.noise import add_noise_to_many
 
+FEW_GROUPS: Final = 256  # so few are answered one by one sooner than the compiler is loaded
 Progress = Callable[[int, int], None]  # so many of so many steps are done
 
 
@@ -55,9 +60,8 @@ def answer_groups(grouped: GroupedRows, plan: Plan, base: Base, progress: Progre
         values[here] = _values(codes, part.starts, plan, base, told)
         for at, margin in enumerate(plan.margins):
             chosen = np.ascontiguousarray(values[here, at])
-            ends = choose_intervals(
-                *(codes, part.starts, base, chosen, plan.quantiles[at], margin, plan.interval_slope), progress=told.of()
-            )
+            asked = (codes, part.starts, base, chosen, plan.quantiles[at], margin, plan.interval_slope)
+            ends = _few_intervals(*asked) if chosen.size < FEW_GROUPS else choose_intervals(*asked, told.of())
             lower[here, at], upper[here, at], bounded[here, at] = ends
     return GroupAnswers(values, lower, upper, bounded, _noisy_rows(grouped.sizes, plan))
 
@@ -73,10 +77,29 @@ def _values(codes: Codes, starts: Codes, plan: Plan, base: Base, told: "_Told") 
         return values
     for step in plan.steps:
         q = plan.quantiles[step.quantile]
+        if sizes.size < FEW_GROUPS:
+            public = Choice(base, plan.slopes[step.level])
+            for group in range(sizes.size):
+                rows = SortedRows(codes[starts[group] : starts[group + 1]])
+                values[group, step.quantile] = choose_cut(rows, public, q * rows.rows).code
+            told.add(sizes.size)
+            continue
         targets = Targets([q.numerator * size for size in sizes.tolist()], q.denominator)
         values[:, step.quantile] = choose_many(codes, starts, base, plan.slopes[step.level], targets, told.of())
     # Each quantile was chosen by itself; in order they are no farther from their ranks.
     return np.sort(values, axis=1)
+
+
+def _few_intervals(
+    codes: Codes, starts: Codes, base: Base, values: Codes, quantile: Fraction, margin: Margin, slope: Fraction
+) -> tuple[Codes, Codes, NDArray[np.bool_]]:
+    """What ``choose_intervals`` gives, without the compiler."""
+    found = []
+    for group, value in enumerate(values.tolist()):
+        rows = SortedRows(codes[starts[group] : starts[group + 1]])
+        found.append(choose_interval(rows, base, value, quantile, margin.rows(rows.rows), slope))
+    low, high = (np.array([getattr(each, end) for each in found], dtype=np.int64) for end in ("low", "high"))
+    return low, high, np.array([each.bounded for each in found], dtype=np.bool_)
 
 
 def _noisy_rows(sizes: Codes, plan: Plan) -> Codes | None:

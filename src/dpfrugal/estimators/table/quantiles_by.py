@@ -84,8 +84,9 @@ def quantiles_by(
     ``method="walk"`` is the paper's random walk, one integer per key, for which ``decimals``, ``start``, ``rounds``,
     ``adaptive_steps``, ``threads`` and ``coin_seed`` are; its columns are key, quantile, value and alpha.
     """
-    walk = {"start": start, "rounds": rounds, "adaptive_steps": adaptive_steps, "threads": threads}
-    walk = {name: value for name, value in (walk | {"coin_seed": coin_seed}).items() if value is not None}
+    given = {"start": start, "rounds": rounds, "adaptive_steps": adaptive_steps, "threads": threads}
+    given["coin_seed"] = coin_seed
+    walk: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     parameters.one_of("method", method, ("table", "walk"))
     if method == "walk":
         common = {

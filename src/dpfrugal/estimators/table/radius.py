@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from dpfrugal.estimators.table.base_measure import Base
 from dpfrugal.estimators.table.codes import Codes, codes_of, doubles_of
 from dpfrugal.estimators.table.mechanism import CAP
 from dpfrugal.estimators.table.order_statistics import OrderStatistics, Window
+from dpfrugal.estimators.table.spreads import Binades
 from dpfrugal.privacy import choice
 from dpfrugal.privacy.choice import Bits, Weight
 
@@ -32,6 +34,10 @@ FINEST: Final = 53  # octaves below the value: its own unit in the last place
 BEYOND: Final = 64  # octaves above the value, with one radius each
 LIKELY: Final = 4  # a radius of a sixteenth of the value is the likeliest
 UNIT: Final = 2**30
+ITSELF: Final = UNIT // 4  # the mass of the radius 0
+# Of the smallest and the largest double: the first and the last k of a radius 2^(k/32).
+FIRST_STEP: Final = (-1073 - FINEST) * PER_OCTAVE
+LAST_STEP: Final = (1024 + BEYOND) * PER_OCTAVE
 
 
 @dataclass(frozen=True)
@@ -57,20 +63,73 @@ class Interval:
     bounded: bool = field(default=True)
 
 
+@dataclass(frozen=True)
+class RadiusTables:
+    """The radii 2^(k/32) for all k that any list has, and what the masses of lists are made of: public constants.
+
+    A list around a value of the octave m has k = 32·m + each of ``offsets``; k is at the place k − ``FIRST_STEP`` of a
+    table. Most of the mass is ``near`` a sixteenth of the value, by offset; ``ordinary`` radii have some more, by k.
+    """
+
+    offsets: NDArray[np.int64]
+    near: NDArray[np.float64]
+    radii: NDArray[np.float64]
+    whole: NDArray[np.uint64]  # radii between integers
+    ordinary: NDArray[np.float64]
+
+
+@cache
+def radius_tables() -> RadiusTables:
+    """A radius is a power of two times one of 32 doubles, so it is the same double wherever it is computed."""
+    fine = np.arange(-FINEST * PER_OCTAVE, 2 * PER_OCTAVE)
+    offsets = np.concatenate([fine, np.arange(2, BEYOND + 1) * PER_OCTAVE])
+    near = UNIT / (1 + np.abs(offsets / PER_OCTAVE + LIKELY)) ** 2
+    steps = np.arange(FIRST_STEP, LAST_STEP + 1)
+    ordinary = UNIT / (16 * (1 + np.abs(steps / PER_OCTAVE)) ** 2)
+    steps = np.clip(steps, -1074 * PER_OCTAVE, 1023 * PER_OCTAVE)
+    radii = np.ldexp(np.exp2(np.arange(PER_OCTAVE) / PER_OCTAVE)[steps % PER_OCTAVE], steps // PER_OCTAVE)
+    whole = np.where(radii < 2.0**64, radii, 0.0).astype(np.uint64)
+    whole[radii >= 2.0**64] = 2**64 - 1
+    return RadiusTables(offsets, near, radii, whole, ordinary)
+
+
+def places_of(base: Base, values: Codes) -> NDArray[np.int64]:
+    """The places in the tables from which the offsets of lists around values count; −1 for ±inf, without radii."""
+    numbers = np.abs(doubles_of(values)) if base.of_doubles else _sizes(values, _zero(base)).astype(np.float64)
+    finite = np.isfinite(numbers)
+    octaves = np.frexp(np.where(finite, numbers, 0.0))[1].astype(np.int64)
+    return np.where(finite, octaves * PER_OCTAVE - FIRST_STEP, -1)
+
+
+def _zero(base: Base) -> int:
+    """The code of the integer 0, around which a base of integers is spread."""
+    spread = base.components[0].spread
+    return spread.centre if isinstance(spread, Binades) else 0
+
+
+def _sizes(values: Codes, zero: int) -> NDArray[np.uint64]:
+    """The distances of integers from 0, which may have 64 bits."""
+    words, origin = values.view(np.uint64), np.array(zero, dtype=np.int64).view(np.uint64)
+    return np.where(values >= zero, words - origin, origin - words)
+
+
 def radii_around(base: Base, value: int) -> Radii:
-    """The public list for a value: 32 radii in each octave up to four times the value, then one an octave, then ∞."""
-    number = float(doubles_of(np.array([value]))[0]) if base.of_doubles else float(value)
-    octaves = _octaves(math.frexp(number)[1]) if math.isfinite(number) else np.zeros(0)
-    radii = np.exp2(np.clip(octaves, -1074.0, 1023.0))
+    """The public list for a value of the base: 32 radii an octave up to four times the value, then one, then ∞."""
+    tables, values = radius_tables(), np.array([value], dtype=np.int64)
+    place = places_of(base, values)
+    at = place + tables.offsets if place[0] >= 0 else np.zeros(0, dtype=np.int64)
     if base.of_doubles:
+        number, radii = doubles_of(values), tables.radii[at]
         with np.errstate(over="ignore"):
-            low, high = codes_of(number - radii), codes_of(number + radii)
+            low, high = np.maximum(codes_of(number - radii), base.low), np.minimum(codes_of(number + radii), base.high)
     else:
-        whole = [int(radius) for radius in np.minimum(radii, 2.0**64).tolist()]
-        low, high = (_clipped([value + sign * radius for radius in whole], base) for sign in (-1, 1))
-    low = np.concatenate([[value], np.clip(low, base.low, base.high), [base.low]])
-    high = np.concatenate([[value], np.clip(high, base.low, base.high), [base.high]])
-    masses = np.concatenate([[UNIT // 4], _masses(octaves, math.frexp(number)[1]), [0]])
+        whole, middle = tables.whole[at], values.view(np.uint64)
+        low = np.where(whole < np.uint64(value - base.low), (middle - whole).view(np.int64), base.low)
+        high = np.where(whole < np.uint64(base.high - value), (middle + whole).view(np.int64), base.high)
+    low = np.concatenate([[value], low, [base.low]])
+    high = np.concatenate([[value], high, [base.high]])
+    near = np.maximum(tables.near[: at.size] + tables.ordinary[at], 1.0).astype(np.int64)
+    masses = np.concatenate([[ITSELF], near, [0]])
     # A radius that is the same as the one before it, or the whole range already, adds nothing.
     new = np.append(True, (low[1:] < low[:-1]) | (high[1:] > high[:-1]))
     new[:-1] &= (low[:-1] > base.low) | (high[:-1] < base.high)
@@ -81,43 +140,27 @@ def radii_around(base: Base, value: int) -> Radii:
     return Radii(low[new], high[new], masses)
 
 
-def _octaves(middle: int) -> NDArray[np.float64]:
-    """The logarithms of the radii around a value of the octave ``middle``."""
-    fine = np.arange((middle - FINEST) * PER_OCTAVE, (middle + 2) * PER_OCTAVE) / PER_OCTAVE
-    return np.concatenate([fine, np.arange(middle + 2.0, middle + BEYOND + 1)])
-
-
-def _masses(octaves: NDArray[np.float64], middle: int) -> Codes:
-    """Most for a sixteenth of the value, some for 1, and the less the more octaves a radius is away from both."""
-    near = 1 / (1 + np.abs(octaves - (middle - LIKELY))) ** 2 + 1 / (16 * (1 + np.abs(octaves)) ** 2)
-    return np.maximum(near * UNIT, 1).astype(np.int64)
-
-
-def _clipped(numbers: Sequence[int], base: Base) -> Codes:
-    return np.array([min(max(number, base.low), base.high) for number in numbers], dtype=np.int64)
-
-
 class Spares:
-    """How many rows each interval of a list has to spare, and the weights of all of them."""
+    """How many rows more than the margin each interval of a list has to spare, and the weights of all of them."""
 
     def __init__(
         self, rows: OrderStatistics, radii: Radii, quantile: Fraction, margin: Fraction, slope: Fraction
     ) -> None:
-        self._rank, self._margin, self._slope = quantile * rows.rows, margin, slope
-        self._masses, self.cap = radii.masses, math.ceil(CAP / slope)
-        reach = math.ceil(margin) + self.cap + 1
-        window = rows.window(math.floor(self._rank) - reach, math.ceil(self._rank) + reach, None, None)
+        self._slope, self._masses, self.cap = slope, radii.masses, math.ceil(CAP / slope)
+        rank, reach = quantile * rows.rows, math.ceil(margin) + self.cap + 1
+        # The interval that is wanted has so many rows below it, and so many up to its end.
+        self._first, self._last = rank - margin, rank + margin
+        window = rows.window(math.floor(rank) - reach, math.ceil(rank) + reach, None, None)
         # Beyond the window counts are those at its ends: distances there are the cap all the same.
         self._below = _counted(window, radii.low[:-1], "left")
         self._upto = _counted(window, radii.high[:-1], "right")
 
     @property
     def approximate(self) -> NDArray[np.float64]:
-        """The weights in float64: counts are compared with the rank in integers first, so nothing cancels."""
-        floor = math.floor(self._rank)
-        part, margin = float(self._rank - floor), float(self._margin)
-        spare = np.minimum(floor - self._below + part, self._upto - floor - part) - margin
-        over, under = np.append(-np.inf, spare), np.append(-spare, -np.inf)
+        """The weights in float64: counts are subtracted as integers first, so nothing cancels."""
+        (first, first_part), (last, last_part) = parts_of(self._first), parts_of(self._last)
+        excess = np.minimum((first - self._below) + first_part, (self._upto - last) - last_part)
+        over, under = np.append(-np.inf, excess), np.append(-excess, -np.inf)
         distances = np.minimum(np.maximum(np.maximum(over, under), 0.0), self.cap)
         weights: NDArray[np.float64] = self._masses * np.exp(-float(self._slope) * distances)
         return weights
@@ -125,14 +168,20 @@ class Spares:
     def exact(self) -> Sequence[Weight]:
         """The same weights, exactly."""
         pairs = zip(self._below.tolist(), self._upto.tolist(), strict=True)
-        spare = [min(self._rank - below, upto - self._rank) - self._margin for below, upto in pairs]
+        excess = [min(self._first - below, upto - self._last) for below, upto in pairs]
         cap = Fraction(self.cap)
-        over, under = [Fraction(0), *spare], [*(-each for each in spare), Fraction(0)]
+        over, under = [Fraction(0), *excess], [*(-each for each in excess), Fraction(0)]
         distances = [min(max(first, second, Fraction(0)), cap) for first, second in zip(over, under, strict=True)]
         return [
             Weight(int(mass), self._slope * distance)
             for mass, distance in zip(self._masses.tolist(), distances, strict=True)
         ]
+
+
+def parts_of(number: Fraction) -> tuple[int, float]:
+    """A number rounded down, and the rest of it."""
+    floor = math.floor(number)
+    return floor, float(number - floor)
 
 
 def _counted(window: Window, codes: Codes, side: str) -> Codes:
