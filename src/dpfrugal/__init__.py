@@ -35,6 +35,7 @@ from dpfrugal.version import __version__
 
 if TYPE_CHECKING:
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
+    from dpfrugal.estimators.table.describe import Description, describe
     from dpfrugal.estimators.table.private_quantiles import private_quantiles
     from dpfrugal.estimators.table.quantiles_by import quantiles_by
     from dpfrugal.estimators.table.release import TableRelease
@@ -47,6 +48,7 @@ __all__ = [
     "CheckpointWarning",
     "DPFrugal1U",
     "DPFrugalError",
+    "Description",
     "Frugal1U",
     "Guarantee",
     "ItemError",
@@ -67,6 +69,7 @@ __all__ = [
     "TableRelease",
     "WalkRelease",
     "__version__",
+    "describe",
     "private_quantiles",
     "quantiles_by",
 ]
@@ -75,6 +78,8 @@ __all__ = [
 _LATER = {
     "KeyedDPFrugal1U": "dpfrugal.estimators.keyed.keyed_dp_frugal",
     "quantiles_by": "dpfrugal.estimators.table.quantiles_by",
+    "Description": "dpfrugal.estimators.table.describe",
+    "describe": "dpfrugal.estimators.table.describe",
     "private_quantiles": "dpfrugal.estimators.table.private_quantiles",
     "TableRelease": "dpfrugal.estimators.table.release",
 }

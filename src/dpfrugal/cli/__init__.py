@@ -17,28 +17,31 @@ import typer
 from dpfrugal.cli import ledger
 from dpfrugal.cli.audit import audit
 from dpfrugal.cli.demo import demo
+from dpfrugal.cli.describe import describe
 from dpfrugal.cli.options import EstimatorOptions, KeyOptions
 from dpfrugal.cli.paper import paper
 from dpfrugal.cli.plan import plan
 from dpfrugal.cli.quantile import quantile
+from dpfrugal.cli.table_options import TableOptions
 from dpfrugal.cli.watch import watch
 from dpfrugal.errors import DPFrugalError
 from dpfrugal.version import __version__
 
 BAD_INPUT = 2
 # The library's parameters that are options here, and the option's name if it is another.
-SHARED = {field.name for kind in (EstimatorOptions, KeyOptions) for field in fields(kind)}
-PARAMETERS = SHARED | {"quantile", "half_life", "runs", "beta", "sure"}
-OPTIONS = {"sure": "confidence"}
+SHARED = {field.name for kind in (EstimatorOptions, KeyOptions, TableOptions) for field in fields(kind)}
+PARAMETERS = SHARED | {"quantile", "column", "columns", "by", "half_life", "runs", "beta", "sure"}
+OPTIONS = {"sure": "confidence", "columns": "column"}
 
 app = typer.Typer(
-    help="Differentially private quantiles of a stream, in constant memory.",
+    help="Differentially private quantiles: of tables and files, of streams, in all and per key.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(quantile)
+app.command()(describe)
 app.command()(watch)
 app.command()(plan)
 app.command()(audit)
@@ -57,14 +60,16 @@ def _show_version(wanted: bool) -> None:
 def common(
     version: Annotated[bool, typer.Option("--version", callback=_show_version, help="Show the version.")] = False,
 ) -> None:
-    """Differentially private quantiles of a stream, in constant memory."""
+    """Differentially private quantiles: of tables and files, of streams, in all and per key."""
 
 
 def in_options(sentence: str) -> str:
     """A sentence of the library with the names of its parameters replaced by those of the options."""
     said = re.sub(r'\b([a-z_]+)="(\w+)"', lambda found: f"--{found[1].replace('_', '-')} {found[2]}", sentence)
-    name, must, rule = said.partition(" must ")
-    return f"--{OPTIONS.get(name, name.replace('_', '-'))}{must}{rule}" if name in PARAMETERS else said
+    name, _, rule = said.partition(" ")
+    if name not in PARAMETERS or not rule.startswith(("must ", "is ", "does ")):
+        return said
+    return f"--{OPTIONS.get(name, name.replace('_', '-'))} {rule}"
 
 
 def main() -> None:

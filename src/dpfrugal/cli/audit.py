@@ -77,7 +77,7 @@ def audit(
     from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
     from dpfrugal.audit.table_cases import table_cases
     from dpfrugal.cli.progress import stages
-    from dpfrugal.cli.stderr_notes import notes
+    from dpfrugal.cli.stderr_notes import note, notes
 
     if (algorithm is None) == (broken is None):
         raise ParameterError("Choose --algorithm or --broken: one of them is needed, and not both.")
@@ -97,12 +97,12 @@ def audit(
     if as_json:
         typer.echo(json.dumps(record(found), ensure_ascii=False))
     else:
-        notes.print(f"Neighbours ({found.pair.case.name}; | is a release):", markup=False)
+        notes.print(f"Neighbours ({found.pair.case.name}; | is a release):")
         for name, stream in (("A", found.pair.first), ("B", found.pair.second)):
-            notes.print(f"  {name}: {shown_stream(stream)}", markup=False)
+            notes.print(f"  {name}: {shown_stream(stream)}")
         notes.print(f"Score: {found.event.score.name}. Its distribution on A and on B, {found.runs:,} runs each:")
         for line in text_histogram(found):
-            notes.print(line, markup=False)
+            notes.print(line)
         p, q = (hits / found.runs for hits in found.hits)
         notes.print(f"The score reaches {found.event.threshold:g} in {p:.2%} of A and in {q:.2%} of B.")
         typer.echo(
@@ -110,12 +110,12 @@ def audit(
             f"confidence 1-{1 - confidence:.2g}"
         )
     if doubt := emptiness(found):
-        notes.print(f"[yellow]note:[/] {doubt}")
+        note(doubt)
     if plot is not None:
         try:
             draw(found, plot)
         except ImportError:
-            notes.print("For the picture, install matplotlib: pip install 'dpfrugal[plot]'.", markup=False)
+            notes.print("For the picture, install matplotlib: pip install 'dpfrugal[plot]'.")
     if not found.passed:
         raise typer.Exit(FAILED)
 

@@ -1,151 +1,107 @@
-"""``dpfrugal demo``: private quantiles of a generated stream, with a picture of how they converge."""
+"""``dpfrugal demo``: private quantiles of a file in order of time, in all and per endpoint, beside the exact ones."""
 
-import itertools
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpfrugal.errors import ParameterError
-from dpfrugal.parameters import integer
+from dpfrugal.parameters import integer, positive
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from dpfrugal.estimators.releases import SegmentRelease, WalkRelease
+    from rich.table import Table
 
 QUANTILES = (0.5, 0.9, 0.99)
-DECIMALS = 3  # of the walk's grid; a coarser one converges sooner, with a larger standard deviation
-RELEASES = 100
-MOST_ITEMS = 200_000_000
+FEWEST_ROWS, MOST_ROWS = 10_000, 20_000_000
+ALL = "all requests"
 
 
 def demo(
-    items: Annotated[int, typer.Option(help="Length of the generated stream.")] = 10_000_000,
-    epsilon: Annotated[float, typer.Option(help="ε of pure DP, for all quantiles and all releases together.")] = 1.0,
-    output: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo"),
-    seed: Annotated[int, typer.Option(help="Seed of the generated latencies; noise cannot be seeded.", min=0)] = 1,
+    rows: Annotated[int, typer.Option(help="How many requests are generated.")] = 1_000_000,
+    epsilon: Annotated[float, typer.Option(help="ε of pure DP for all that is shown together.")] = 1.0,
+    output: Annotated[Path, typer.Option(help="Folder for the file and the picture.")] = Path("demo"),
+    seed: Annotated[int, typer.Option(help="Seed of the generated requests; choices cannot be seeded.", min=0)] = 1,
 ) -> None:
-    """Private p50, p90 and p99 of ten million generated latencies beside the exact ones, with a picture.
+    """Generate a day of requests, and show their private p50, p90 and p99 beside the exact ones, with a picture.
 
-    Both estimators see the same stream: PrivateQuantile, and the paper's DP-Frugal-1U, started at 0.
+    The file is in order of time, and latencies follow the hour: no order of rows matters to a table.
+
+    Half of ε goes to the quantiles of all requests, half to those of each endpoint.
     """
-    import numpy as np
-    from rich.console import Console
-
-    from dpfrugal.cli.progress import progress
-    from dpfrugal.cli.stderr_notes import notes
-    from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
-    from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
+    from dpfrugal.cli.demo_requests import ENDPOINTS, requests
+    from dpfrugal.cli.stderr_notes import note, notes, plain_console
+    from dpfrugal.estimators.table.private_quantiles import private_quantiles
+    from dpfrugal.estimators.table.quantiles_by import quantiles_by
     from dpfrugal.privacy.guarantees import PureDP
 
-    integer("--items", items, RELEASES, MOST_ITEMS, shown_high=f"{MOST_ITEMS:,}")
-    segments = PrivateQuantile(QUANTILES, PureDP(epsilon=epsilon))
-    walk = DPFrugal1U(QUANTILES, PureDP(epsilon=epsilon), decimals=DECIMALS)
+    integer("--rows", rows, FEWEST_ROWS, MOST_ROWS, shown_high=f"{MOST_ROWS:,}")
+    half = PureDP(epsilon=positive("--epsilon", epsilon) / 2)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ParameterError(f"--output must be a folder that can be written to; {output}: {error.strerror}.") from None
-    latencies = np.empty(items)
-    counted: list[SegmentRelease] = []
-    walked: list[WalkRelease] = []
-    with progress("private p50, p90, p99", items, "rows") as made:
-        first = 0
-        for end, batch in generated_latencies(release_times(items).tolist(), seed):
-            latencies[first:end] = batch
-            segments.update_many(batch)
-            counted.append(segments.release(close=end == items))
-            walk.update_many(batch)
-            walked.append(walk.release())
-            made(end - first, end - first)
-            first = end
-    exact = exact_quantiles(latencies)
-    Console(highlight=False).print(table(exact, counted[-1], walked[-1], items))
-    picture = output / "convergence.png"
+    import pyarrow.csv
+
+    generated = requests(rows, seed)
+    file, keys = output / "requests.csv", output / "endpoints.txt"
+    pyarrow.csv.write_csv(generated, file)
+    keys.write_text("".join(f"{endpoint}\n" for endpoint in ENDPOINTS))
+    asked = f"--column ms -q {','.join(f'{q:g}' for q in QUANTILES)} --epsilon {half.epsilon:g}"
+    notes.print(f"{file}: {rows:,} requests of one day in order of time. What follows is what these commands show:")
+    notes.print(f"  dpfrugal quantile {file} {asked}")
+    notes.print(f"  dpfrugal quantile {file} {asked} --by endpoint --keys {keys}")
+
+    release = private_quantiles(file, QUANTILES, half, column="ms")
+    together = zip(QUANTILES, release.values, *zip(*release.intervals(), strict=True), release.reasons, strict=True)
+    answers = [(ALL, q, None if reason else value, low, high) for q, value, low, high, reason in together]
+    table = quantiles_by(file, "ms", QUANTILES, half, by="endpoint", keys=list(ENDPOINTS))
+    columns = [table[name].to_pylist() for name in ("key", "quantile", "value", "lower", "upper")]
+    answers += list(zip(*columns, strict=True))
+    exact = exact_quantiles(generated)
+    plain_console().print(shown(answers, exact, epsilon))
+    for key, q, reason in zip(columns[0], columns[1], table["reason"].to_pylist(), strict=True):
+        if reason:
+            note(f"{key}, p{100 * q:g}: {reason}.")
+    picture = output / "requests.png"
     try:
-        draw(counted, walked, exact, picture)
+        from dpfrugal.cli.demo_picture import draw
+
+        draw(generated, answers, exact, epsilon, picture)
     except ImportError:
         notes.print("For the picture, install matplotlib: pip install 'dpfrugal[plot]'.")
     else:
         notes.print(f"Picture: {picture}")
 
 
-def table(exact: list[float], counted: "SegmentRelease", walked: "WalkRelease", items: int) -> object:
-    """The last release of each estimator beside the truth."""
+def exact_quantiles(generated: Any) -> dict[tuple[str, float], int]:
+    """The number of rank ⌈q·n⌉, for all requests and for each endpoint."""
+    import numpy as np
+
+    latencies, endpoints = generated["ms"].to_numpy(), np.array(generated["endpoint"].to_pylist())
+    found: dict[tuple[str, float], int] = {}
+    for name in (ALL, *np.unique(endpoints).tolist()):
+        ordered = np.sort(latencies if name == ALL else latencies[endpoints == name])
+        found |= {(name, q): int(ordered[int(np.ceil(q * ordered.size)) - 1]) for q in QUANTILES}
+    return found
+
+
+def shown(
+    answers: list[tuple[str, float, Any, Any, Any]], exact: dict[tuple[str, float], int], total: float
+) -> "Table":
+    """The private values with their intervals beside the exact ones."""
     from rich.table import Table
 
-    shown = Table(
-        title=f"{items:,} latencies (ms); {RELEASES} releases each, all under {counted.guarantee}",
-        caption="α: 95% bound on the noise of the last release; the walk's own standard deviation is larger",
-    )
-    for title in ("", "exact", "estimator", "private", "error", "95% interval or α"):
-        shown.add_column(title, justify="left" if title == "estimator" else "right")
-    alpha = walked.alpha(0.05, exact=True)
-    for k, true in enumerate(exact):
-        value, step, (low, high) = counted.values[k], walked.values[k], counted.intervals(0.95)[k]
-        shown.add_row(
-            *(f"p{100 * QUANTILES[k]:g}", f"{true:.3f}", "PrivateQuantile"),
-            *(f"{value:.3f}", f"{value / true - 1:+.3%}", f"{low:.2f} to {high:.2f}"),
-        )
-        shown.add_row("", "", "DP-Frugal-1U", f"{step:.3f}", f"{step / true - 1:+.3%}", f"± {alpha:.3f}")
-    return shown
+    from dpfrugal.cli.quantile_table import texts
 
-
-def generated_latencies(ends: list[int], seed: int) -> "Iterator[tuple[int, NDArray[np.float64]]]":
-    """Milliseconds with a median of 40 and a long right tail, in batches that end after the given numbers of items."""
-    import numpy as np
-
-    rng = np.random.default_rng(seed)
-    for first, end in itertools.pairwise([0, *ends]):
-        yield end, 40.0 * rng.lognormal(0.0, 0.5, end - first)
-
-
-def release_times(items: int) -> "NDArray[np.int64]":
-    """Public times, denser at the start, where the estimators have not converged."""
-    import numpy as np
-
-    return np.unique(np.geomspace(min(1_000, items), items, RELEASES).round().astype(np.int64))
-
-
-def exact_quantiles(latencies: "NDArray[np.float64]") -> list[float]:
-    """The lower quantiles by the paper's definition: rank ⌊1 + q(n - 1)⌋ of the sorted items."""
-    import numpy as np
-
-    ranks = [int(q * (latencies.size - 1)) for q in QUANTILES]
-    return [float(value) for value in np.partition(latencies, ranks)[ranks]]
-
-
-def draw(counted: "list[SegmentRelease]", walked: "list[WalkRelease]", exact: list[float], picture: Path) -> None:
-    """Every release of both estimators against the exact quantiles of the whole stream."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", sharey=True)
-    times = [release.items for release in walked]
-    top = 1.35 * max(exact)
-    for k, true in enumerate(exact):
-        for axes in (left, right):
-            axes.axhline(true, color="black", linewidth=0.8, linestyle="--", label="exact" if k == 0 else None)
-        intervals = [release.intervals(0.95)[k] for release in counted]
-        lows, highs = ([min(max(end, 0), 2 * top) for end in ends] for ends in zip(*intervals, strict=True))
-        label = f"p{100 * QUANTILES[k]:g}"
-        left.fill_between(times, lows, highs, color=f"C{k}", alpha=0.25, linewidth=0)
-        left.plot(times, [release.values[k] for release in counted], f"C{k}.-", markersize=4, label=label)
-        right.plot(times, [release.values[k] for release in walked], f"C{k}.-", markersize=4, label=label)
-    left.set_title("PrivateQuantile, with 95% intervals")
-    right.set_title("DP-Frugal-1U, the paper's walk from 0")
-    left.set_ylabel("latency (ms)")
-    left.set_ylim(0, top)
-    for axes in (left, right):
-        axes.set_xscale("log")
-        axes.set_xlabel("items")
-    right.legend(loc="upper left", framealpha=1)
-    figure.suptitle(
-        f"{len(walked)} private releases of each estimator, {walked[-1].guarantee} for all releases of one together"
-    )
-    figure.savefig(picture, dpi=130)
-    plt.close(figure)
+    table = Table(title=f"Latencies in ms; ε={total:g} for the whole table, per row replaced")
+    table.add_column("")
+    for title in ("quantile", "exact", "private", "95% interval"):
+        table.add_column(title, justify="right")
+    for name, q, value, low, high in answers:
+        if q == QUANTILES[0]:
+            table.add_section()
+        true = str(exact[name, q]) if (name, q) in exact else "–"
+        private, lower, upper = texts(value, low, high)
+        cells = [private, f"{lower} to {upper}"] if private else ["too few rows", ""]
+        table.add_row(name if q == QUANTILES[0] else "", f"p{100 * q:g}", true, *cells)
+    return table

@@ -1,5 +1,6 @@
 """The estimator that ``--algorithm`` names, its last release, and its values as text."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from dpfrugal.cli.options import EstimatorOptions
@@ -20,12 +21,14 @@ def estimator_from(
     from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
     from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
 
+    if options.algorithm == "table":
+        raise ParameterError("--algorithm table is for rows that can be held: see dpfrugal quantile.")
     walk = options.algorithm == "dp-frugal-1u"
     if walk and half_life is not None:
         raise ParameterError("--half-life is for --algorithm private-quantile; dp-frugal-1u follows drift without it.")
     grid = Grid(options.decimals or 0)  # refuses decimals that no number could be printed with
     shared: dict[str, Any] = {
-        "start": options.start,
+        "start": options.first,
         "max_items_per_person": options.max_items_per_person,
         "nan_policy": options.nan_policy,
         "ledger": ledger,
@@ -43,8 +46,24 @@ def last_release(estimator: "PrivateQuantile | DPFrugal1U") -> "SegmentRelease |
     return estimator.release(close=True) if isinstance(estimator, PrivateQuantile) else estimator.release()
 
 
+def known(release: "Release") -> list[bool]:
+    """Whether each value says something: one whose interval is (−inf, inf) is a guess."""
+    from dpfrugal.estimators.releases import SegmentRelease
+
+    if not isinstance(release, SegmentRelease):
+        return [True] * len(release.values)
+    return [not all(map(math.isinf, ends)) for ends in release.intervals()]
+
+
 def shown_values(release: "Release", options: EstimatorOptions) -> list[str]:
-    """The values as text: with the decimals asked for, or those of the grid, or nine digits."""
-    if options.decimals is None and options.algorithm != "dp-frugal-1u":
-        return [f"{value:.9g}" for value in release.values]
-    return [f"{value:.{options.decimals or 0}f}" for value in release.values]
+    """The values as text: with the decimals asked for, or those of the grid, or nine digits; a guess is blank."""
+    digits = ".9g" if options.decimals is None and options.algorithm != "dp-frugal-1u" else f".{options.decimals or 0}f"
+    pairs = zip(release.values, known(release), strict=True)
+    return [format(value, digits) if is_known else "" for value, is_known in pairs]
+
+
+def record(release: "Release") -> dict[str, Any]:
+    """For JSON; a guess is null."""
+    found = release.to_dict()
+    found["values"] = [v if is_known else None for v, is_known in zip(found["values"], known(release), strict=True)]
+    return found | ({"value": found["values"][0]} if "value" in found else {})

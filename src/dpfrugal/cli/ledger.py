@@ -34,9 +34,10 @@ def show(
 
     Example: dpfrugal ledger show budget.db
     """
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from dpfrugal.cli.stderr_notes import plain_console
 
     found = _datasets(file, dataset)
     if as_json:
@@ -51,7 +52,7 @@ def show(
         spent = f"{unit}={one.used:.4g}"
         cells = one.name, one.promise, _bar(one.share), spent, str(one.left or "nothing"), as_epsilon
         table.add_row(*map(Text, cells))  # names are text from outside: no markup
-    Console(highlight=False).print(table)
+    plain_console().print(table)
 
 
 @app.command()
@@ -60,9 +61,10 @@ def history(file: File, dataset: Name = None, as_json: o.Json = False) -> None:
 
     Example: dpfrugal ledger history budget.db clicks-2026-11
     """
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from dpfrugal.cli.stderr_notes import plain_console
 
     spends = sorted((spend for one in _datasets(file, dataset) for spend in one.spends), key=lambda spend: spend.when)
     if as_json:
@@ -78,7 +80,7 @@ def history(file: File, dataset: Name = None, as_json: o.Json = False) -> None:
         asked = "\n".join(part for part in (spend.by, compact(spend.asked)) if part)
         cells = when, spend.dataset, f"{spend.guarantee} per {spend.unit}", asked, spend.rule, draws
         table.add_row(*map(Text, cells))
-    Console(highlight=False).print(table)
+    plain_console().print(table)
 
 
 @app.command()
@@ -141,7 +143,7 @@ def add(
     if as_json:
         typer.echo(json.dumps(_standing(standing, 1e-6), ensure_ascii=False))
     else:
-        notes.print(f"{dataset}: {standing.promise}; left: {standing.left or 'nothing'}", markup=False)
+        notes.print(f"{dataset}: {standing.promise}; left: {standing.left or 'nothing'}")
 
 
 def _datasets(file: Path, dataset: str | None) -> "tuple[Dataset, ...]":

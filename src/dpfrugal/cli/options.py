@@ -5,9 +5,9 @@ both commands. To add, rename or describe one, change its field here.
 """
 
 import inspect
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from enum import StrEnum
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,20 +21,11 @@ if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
     from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
 
-Algorithm = Literal["private-quantile", "dp-frugal-1u"]
+Algorithm = Literal["table", "private-quantile", "dp-frugal-1u"]
 Calibration = Literal["analytic", "classic"]
 
 
-class Output(StrEnum):
-    """The forms in which a table can be written."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-
-
-PRIVACY, ESTIMATOR, KEYS, BUDGET = "Guarantee", "Estimator", "A quantile per key", "Budget"
+PRIVACY, ESTIMATOR, TABLE, KEYS, BUDGET = "Guarantee", "Estimator", "Table", "A quantile per key", "Budget"
 
 Epsilon = Annotated[
     float | None, typer.Option(help="ε of pure DP, or of (ε, δ)-DP with --delta.", rich_help_panel=PRIVACY)
@@ -43,7 +34,16 @@ Delta = Annotated[float | None, typer.Option(help="δ of (ε, δ)-DP.", rich_hel
 Rho = Annotated[float | None, typer.Option(help="ρ of zero-concentrated DP (zCDP).", rich_help_panel=PRIVACY)]
 MaxItems = Annotated[
     int,
-    typer.Option(help="Protect a person with up to this many items; 1 protects single items.", rich_help_panel=PRIVACY),
+    typer.Option(
+        help="Protect a person with up to this many items or rows; 1 protects single ones.", rich_help_panel=PRIVACY
+    ),
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="Record the guarantee in this ledger (see dpfrugal ledger).", rich_help_panel=BUDGET),
+]
+Dataset = Annotated[
+    str | None, typer.Option(help="The dataset of the ledger whose budget is spent.", rich_help_panel=BUDGET)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of columns of text.")]
 
@@ -54,7 +54,13 @@ class EstimatorOptions:
 
     quantiles: Annotated[
         list[float],
-        typer.Option("-q", "--quantile", help="A quantile, strictly between 0 and 1; repeat the option for several."),
+        typer.Option(
+            "-q",
+            "--quantile",
+            metavar="Q",
+            parser=lambda text: _numbers(text),
+            help="A quantile, strictly between 0 and 1; for several 0.5,0.9, or repeat the option.",
+        ),
     ]
     epsilon: Epsilon = None
     delta: Delta = None
@@ -71,41 +77,47 @@ class EstimatorOptions:
     algorithm: Annotated[
         Algorithm | None,
         typer.Option(
-            help="The estimator; default: private-quantile, or dp-frugal-1u with --by.", rich_help_panel=ESTIMATOR
+            help="table: rows that can be held or read again, in any order; private-quantile: one scan of a steady "
+            "stream; dp-frugal-1u: the paper's random walk. Default of quantile: table; of watch: private-quantile, "
+            "with --by dp-frugal-1u.",
+            rich_help_panel=ESTIMATOR,
         ),
     ] = None
     decimals: Annotated[
         int | None,
         typer.Option(
-            help="Decimal places to print; for dp-frugal-1u also the grid, on which one step is 10^−decimals.",
+            help="table: how many decimals the numbers have, a public hint that is never needed; private-quantile: "
+            "how many to print; dp-frugal-1u: the grid, on which one step is 10^−decimals.",
             rich_help_panel=ESTIMATOR,
         ),
     ] = None
     start: Annotated[
-        float,
+        float | None,
         typer.Option(
-            help="A guess of the quantile, to start from. It is public: never take it from the data.",
+            help="A guess of the quantile, for private-quantile and dp-frugal-1u to start from; default: 0. It is "
+            "public: never take it from the data.",
             rich_help_panel=ESTIMATOR,
         ),
-    ] = 0.0
+    ] = None
     nan_policy: Annotated[
         NanPolicy,
         typer.Option(
-            help="NaN and null items, on standard input also lines that are not numbers: refuse the data, or count "
-            "them without using their value.",
+            help="NaN and null rows, on standard input also lines that are not numbers: refuse the data, or leave "
+            "them out of the quantile.",
             rich_help_panel=ESTIMATOR,
         ),
     ] = "raise"
-    ledger_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--ledger", help="Record the guarantee in this ledger (see dpfrugal ledger).", rich_help_panel=BUDGET
-        ),
-    ] = None
-    dataset: Annotated[
-        str | None,
-        typer.Option(help="The dataset of the ledger whose budget is spent.", rich_help_panel=BUDGET),
-    ] = None
+    ledger_file: LedgerFile = None
+    dataset: Dataset = None
+
+    def __post_init__(self) -> None:
+        # Each -q is a list: 0.5,0.9 are two.
+        object.__setattr__(self, "quantiles", list(itertools.chain.from_iterable(self.quantiles)))  # type: ignore[arg-type]
+
+    @property
+    def first(self) -> float:
+        """Where an estimator starts."""
+        return self.start or 0.0
 
     def guarantee(self) -> "Guarantee":
         """The one guarantee that was asked for."""
@@ -113,11 +125,7 @@ class EstimatorOptions:
 
     def ledger(self) -> "Ledger | None":
         """--ledger and --dataset: both or none."""
-        from dpfrugal.budget.ledger import Ledger
-
-        if (self.ledger_file is None) != (self.dataset is None):
-            raise ParameterError("--ledger and --dataset belong together: the file, and the name of a dataset in it.")
-        return None if self.ledger_file is None else Ledger(self.ledger_file)
+        return ledger_from(self.ledger_file, self.dataset)
 
 
 @dataclass(frozen=True)
@@ -149,7 +157,7 @@ class KeyOptions:
         from dpfrugal.privacy.guarantees import ApproxDP, PureDP
 
         if options.algorithm == "private-quantile":
-            raise ParameterError("--by supports only dp-frugal-1u; leave out --algorithm private-quantile.")
+            raise ParameterError("--by has no private-quantile per key; leave out --algorithm private-quantile.")
         if (self.keys is None) != self.discover_keys:
             raise ParameterError(
                 "--by needs either --keys FILE or --discover-keys with --delta: which keys there are is data too."
@@ -159,7 +167,7 @@ class KeyOptions:
         if options.rho is not None or options.epsilon is None or options.delta is None:
             raise ParameterError("--discover-keys needs --epsilon and --delta, and takes no --rho.")
         if options.calibration is not None:
-            raise ParameterError("--calibration is for Gaussian noise; --discover-keys uses Laplace noise only.")
+            raise ParameterError("--calibration is for Gaussian noise; with --discover-keys there is none.")
         half = ApproxDP(epsilon=options.epsilon, delta=options.delta).epsilon / 2
         return PureDP(epsilon=half), ApproxDP(epsilon=half, delta=options.delta)
 
@@ -167,7 +175,7 @@ class KeyOptions:
         """What ``KeyedDPFrugal1U`` takes besides the quantiles, the guarantees, the keys and the ledger."""
         return {
             "decimals": options.decimals or 0,
-            "start": options.start,
+            "start": options.first,
             "max_items_per_person": options.max_items_per_person,
             "max_keys_per_person": self.max_keys_per_person,
             "nan_policy": options.nan_policy,
@@ -194,6 +202,23 @@ def with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
     )
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in expanded}
     return run
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        pass
+    raise ParameterError(f"--quantile must be a number such as 0.9, or several such as 0.5,0.9; {text!r} is not.")
+
+
+def ledger_from(ledger_file: Path | None, dataset: str | None) -> "Ledger | None":
+    """--ledger and --dataset: both or none."""
+    from dpfrugal.budget.ledger import Ledger
+
+    if (ledger_file is None) != (dataset is None):
+        raise ParameterError("--ledger and --dataset belong together: the file, and the name of a dataset in it.")
+    return None if ledger_file is None else Ledger(ledger_file)
 
 
 def guarantee_from(

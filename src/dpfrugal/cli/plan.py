@@ -23,10 +23,9 @@ def plan(
 
     Example: dpfrugal plan --epsilon 1 --beta 0.05 --decimals 3
     """
-    from rich.console import Console
     from rich.table import Table
 
-    from dpfrugal.cli.stderr_notes import counted
+    from dpfrugal.cli.stderr_notes import counted, plain_console
     from dpfrugal.errors import ParameterError
     from dpfrugal.estimators.grid import Grid
     from dpfrugal.estimators.walk.dp_frugal import sensitivity_of
@@ -81,4 +80,4 @@ def plan(
             continue
         figures = [f"{row[key]:.4g}" for key in ("scale_in_steps", "alpha_in_steps", "exact_alpha_in_steps", "alpha")]
         table.add_row(str(row["guarantee"]), str(row["parameters"]), *figures)
-    Console(highlight=False).print(table)
+    plain_console().print(table)

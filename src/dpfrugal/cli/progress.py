@@ -43,7 +43,7 @@ def progress(title: str, total: int | None, unit: Literal["rows", "bytes"]) -> I
     """A bar with rate and time left; call what it yields with (progress, items)."""
     amount = DownloadColumn() if unit == "bytes" else Millions()
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         amount,
         ItemRate(),
@@ -74,7 +74,7 @@ def noise_progress() -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def stages(title: str) -> Iterator[Callable[[str, float], None]]:
     """A bar for work in stages; call what it yields with the stage and the share of it that is done."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
         task = bar.add_task(title, total=1.0)
         yield lambda stage, share: bar.update(task, description=f"{title}: {stage}", completed=share)

@@ -1,14 +1,18 @@
-"""``dpfrugal quantile``: private quantiles of one column of a file, or of numbers on standard input."""
+"""``dpfrugal quantile``: private quantiles of one column of a table, in all or per key."""
 
 import io
 import json
 import sys
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpfrugal.cli import options as o
+from dpfrugal.cli import table_options as t
+from dpfrugal.cli.table_input import STDIN, one_path
+from dpfrugal.cli.table_output import Output
 from dpfrugal.errors import ParameterError, TableError
 from dpfrugal.parameters import NullKeys
 
@@ -16,97 +20,155 @@ if TYPE_CHECKING:
     from dpfrugal.inputs.columns import Column
 
 
-Format = Literal["parquet", "csv", "ndjson", "arrow"]
-
-
 @o.with_shared_options
 def quantile(
-    file: Annotated[
-        str, typer.Argument(help="A Parquet, CSV, JSON Lines or Arrow file; - for numbers on standard input.")
-    ],
+    files: t.Files,
     options: o.EstimatorOptions,
     column: Annotated[str | None, typer.Option(help="The column of numbers; needed if there are several.")] = None,
-    file_format: Annotated[
-        Format | None, typer.Option("--format", help="The file's format; default: detected from its content or name.")
-    ] = None,
+    file_format: t.FileFormat = None,
     as_json: o.Json = False,
-    by: Annotated[
-        str | None, typer.Option(help="A column of keys: a quantile for each key.", rich_help_panel=o.KEYS)
-    ] = None,
     *,
-    key_options: o.KeyOptions,
-    person: Annotated[
-        str | None,
+    table: t.TableOptions,
+    by: Annotated[
+        list[str] | None,
         typer.Option(
-            help="A column of person ids: rows beyond a person's limits are dropped, by sampling.",
+            help="A column of keys: a quantile for each key; repeat the option for keys of several columns.",
             rich_help_panel=o.KEYS,
         ),
     ] = None,
+    key_options: o.KeyOptions,
     null_keys: Annotated[
         NullKeys,
         typer.Option(help="Rows without a key: refuse the file, or drop them.", rich_help_panel=o.KEYS),
     ] = "raise",
     rounds: Annotated[
-        int,
+        int | None,
         typer.Option(
-            help="Release this many times, evenly over the rows; between releases the step size adapts.",
+            help="dp-frugal-1u: release this many times, evenly over the rows; between releases the step size adapts.",
             rich_help_panel=o.KEYS,
         ),
-    ] = 1,
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(help="Write the table to this file: .csv, .jsonl, .parquet or .txt.", rich_help_panel=o.KEYS),
     ] = None,
     to: Annotated[
-        o.Output | None,
+        Output | None,
         typer.Option(
             help="The table's format; default: by the name of --output, else a table on a terminal, CSV in a pipe.",
             rich_help_panel=o.KEYS,
         ),
     ] = None,
 ) -> None:
-    """Private quantiles of a column of numbers, in constant memory.
+    """Private quantiles of a column of numbers or times, in any order of rows; no bounds are needed.
 
-    Prints one line per quantile: q, a tab, the private value. One guarantee covers all quantiles together.
+    One guarantee covers all quantiles together. A terminal shows a table; a pipe gets a line per quantile, tabs
+    between: q, value, lower and upper end of its interval. A value is blank where the rows are too few for it.
 
-    With --by, prints a table with a quantile for each key, estimated by dp-frugal-1u; one guarantee covers all keys.
+    With --by there is a quantile for each key, and one guarantee covers all keys. Name the keys with --keys, or let
+    --discover-keys find those that have many rows.
 
-    Text files may be gzipped (.gz); .tsv files are split at tabs; a CSV file of bare numbers needs no header.
+    A CSV file has a header if you name a --column; columns may be divided by commas, semicolons or tabs.
 
-    Example: dpfrugal quantile requests.parquet --column ms -q 0.5 -q 0.99 --epsilon 1
+    Example: dpfrugal quantile requests.parquet --column ms -q 0.5,0.99 --epsilon 1
 
-    Example: dpfrugal quantile flights.parquet --column delay --by carrier --keys carriers.txt -q 0.9 --epsilon 1
+    Example: dpfrugal quantile 'logs/*.csv.gz' --column ms --by endpoint --keys endpoints.txt -q 0.9 --epsilon 1
+
+    Example: zcat values.gz | dpfrugal quantile - -q 0.5 --epsilon 1
     """
-    if by is not None:
-        from dpfrugal.cli.quantile_by_key import quantile_by
+    way = options.algorithm or "table"
+    only_by = {"null_keys": null_keys != "raise", "output": output is not None, "to": to is not None}
+    refuse_misplaced(way, options, key_options, table, bool(by), only_by | {"rounds": rounds is not None})
+    if way == "table":
+        if not by:
+            from dpfrugal.cli.quantile_table import quantile_of_table
 
-        guarantee, discovery = key_options.guarantees(options)
-        quantile_by(
-            file,
-            column,
-            by,
-            options.quantiles,
-            guarantee,
-            keys=key_options.keys,
-            discover_keys=discovery,
-            person=person,
-            rounds=rounds,
-            file_format=file_format,
+            quantile_of_table(files, column, file_format, options, table, as_json=as_json)
+            return
+        from dpfrugal.cli.quantile_table_by_key import quantiles_of_groups
+
+        quantiles_of_groups(
+            *(files, column, by, file_format, options, key_options, table),
+            null_keys=null_keys,
             output=output,
             to=to,
             as_json=as_json,
-            null_keys=null_keys,
-            ledger=options.ledger(),
-            dataset=options.dataset,
-            **key_options.parameters(options),
         )
         return
-    if key_options != o.KeyOptions() or person or null_keys != "raise" or output or to or rounds != 1:
-        raise ParameterError(
-            "--keys, --discover-keys, --person, --max-keys-per-person, --null-keys, --rounds, --output and --to are "
-            "for --by."
-        )
-    from dpfrugal.cli.estimator_from_options import estimator_from, last_release, shown_values
+    if len(files) > 1:
+        raise ParameterError(f"--algorithm {way} reads one file; name one, or leave out --algorithm.")
+    file = "-" if files[0] in STDIN else files[0]
+    if not by:
+        _one_scan(file, column, file_format, options, as_json=as_json)
+        return
+    if len(by) > 1:
+        raise ParameterError(f"--algorithm {way} takes one --by; leave out --algorithm for keys of several columns.")
+    from dpfrugal.cli.quantile_by_key import quantile_by
+
+    guarantee, discovery = key_options.guarantees(options)
+    quantile_by(
+        file,
+        column,
+        by[0],
+        options.quantiles,
+        guarantee,
+        keys=key_options.keys,
+        discover_keys=discovery,
+        person=table.person,
+        rounds=1 if rounds is None else rounds,
+        file_format=file_format,
+        output=output,
+        to=to,
+        as_json=as_json,
+        null_keys=null_keys,
+        ledger=options.ledger(),
+        dataset=options.dataset,
+        **key_options.parameters(options),
+    )
+
+
+def refuse_misplaced(
+    way: str,
+    options: o.EstimatorOptions,
+    key_options: o.KeyOptions,
+    table: t.TableOptions,
+    grouped: bool,
+    given: dict[str, bool],
+) -> None:
+    """Refuse the first option that does not belong to the chosen way."""
+    if way == "private-quantile" and grouped:
+        key_options.guarantees(options)  # refuses, and says why
+    given = given | _changed(key_options, o.KeyOptions()) | _changed(table, t.TableOptions())
+    by_only = {field.name for field in fields(o.KeyOptions)} | {
+        "null_keys",
+        "output",
+        "to",
+        "rounds",
+        "other",
+        "counts",
+    }
+    for name in (name for name, is_given in given.items() if is_given):
+        option = f"--{name.replace('_', '-')}"
+        if name in by_only and not grouped:
+            raise ParameterError(f"{option} is for --by, a quantile per key.")
+        if way != "table" and hasattr(table, name) and not (name == "person" and grouped):
+            raise ParameterError(f"{option} is for tables; leave it out, or leave out --algorithm {way}.")
+    walk_only = {"start": options.start, "calibration": options.calibration, "rounds": given["rounds"] or None}
+    for name, value in walk_only.items() if way == "table" else ():
+        if value is not None:
+            others = "dp-frugal-1u" if name == "rounds" else "private-quantile or dp-frugal-1u"
+            raise ParameterError(f"--{name} is for --algorithm {others}; a table needs none.")
+
+
+def _changed(given: Any, default: Any) -> dict[str, bool]:
+    return {field.name: getattr(given, field.name) != getattr(default, field.name) for field in fields(given)}
+
+
+def _one_scan(
+    file: str, column: str | None, file_format: t.Format | None, options: o.EstimatorOptions, *, as_json: bool
+) -> None:
+    """Estimate in one scan, in the order of the rows."""
+    from dpfrugal.cli.estimator_from_options import estimator_from, last_release, record, shown_values
     from dpfrugal.cli.progress import progress
     from dpfrugal.cli.stderr_notes import charged, explain, explain_ledger
     from dpfrugal.inputs.batches import read_ahead
@@ -125,15 +187,15 @@ def quantile(
             )
         release = last_release(estimator)
         if as_json:
-            typer.echo(json.dumps(release.to_dict(), ensure_ascii=False))
+            typer.echo(json.dumps(record(release), ensure_ascii=False))
         else:
             for q, value in zip(release.quantiles, shown_values(release, options), strict=True):
                 typer.echo(f"{q:g}\t{value}")
-        explain(release, options.start)
+        explain(release, options.first)
         explain_ledger(ledger, options.dataset)
 
 
-def _items(file: str, column: str | None, file_format: Format | None, *, omit_bad: bool) -> "Column":
+def _items(file: str, column: str | None, file_format: t.Format | None, *, omit_bad: bool) -> "Column":
     from dpfrugal.inputs.columns import Column
     from dpfrugal.inputs.files import open_column
 
@@ -145,4 +207,4 @@ def _items(file: str, column: str | None, file_format: Format | None, *, omit_ba
         # Not sys.stdin itself: its lock, held by a thread that waits, would abort the interpreter's exit.
         stream = io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
         return Column("standard input", 0, "bytes", numbers(stream, omit_bad=omit_bad))
-    return open_column(Path(file), column, file_format)
+    return open_column(one_path(file), column, file_format)

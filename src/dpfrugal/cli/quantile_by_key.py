@@ -1,32 +1,22 @@
-"""``--by``: a private quantile for each key of a column, from a file; and how a table of keys is written."""
+"""``--by`` with ``--algorithm dp-frugal-1u``: the walk for each key of a column, from a file."""
 
 import itertools
-import json
-import os
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from dpfrugal.cli import options as o
+from dpfrugal.cli.table_input import one_path
+from dpfrugal.cli.table_output import MOST_SHOWN, Output, form_of, key_text, write
 from dpfrugal.errors import ParameterError, TableError
 from dpfrugal.parameters import integer
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
     from dpfrugal.inputs.columns import Column
     from dpfrugal.privacy.guarantees import Guarantee
 
-SUFFIXES = {
-    ".csv": o.Output.CSV,
-    ".jsonl": o.Output.JSONL,
-    ".ndjson": o.Output.JSONL,
-    ".parquet": o.Output.PARQUET,
-    ".txt": o.Output.TABLE,
-}
-MOST_SHOWN = 1000
 # Batches of strings are large: some 4 MB each.
 MOST_WAITING = 2
 
@@ -43,7 +33,7 @@ def quantile_by(
     rounds: int,
     file_format: Any,
     output: Path | None,
-    to: o.Output | None,
+    to: Output | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -55,11 +45,11 @@ def quantile_by(
     from dpfrugal.inputs.files import BATCH_ROWS, open_column
     from dpfrugal.inputs.key_files import read_keys
 
-    form = _form(output, to, as_json=as_json)
+    form = form_of(output, to, as_json=as_json)
     if file == "-":
         raise ParameterError("--by is for files; for lines of key and value on standard input see dpfrugal watch --by.")
     integer("--rounds", rounds, 1)
-    table = open_column(Path(file), column, file_format, (by,) if person is None else (by, person))
+    table = open_column(one_path(file), column, file_format, (by,) if person is None else (by, person))
     if rounds > 1 and table.unit != "rows":
         raise ParameterError("--rounds is for Parquet and Arrow files, which say how many rows they have.")
     first, batches = _peeked(table, file)
@@ -83,7 +73,8 @@ def quantile_by(
             raise TableError(f"{file}: there are no items to estimate a quantile of.")
         with noise_progress() as noised:
             release = estimator.release(noised)
-        write(release, form, output, options["decimals"])
+        decimals = options["decimals"]
+        write(release, form, output, _cells(decimals), lambda: _shown(release, decimals))
         explain(estimator, release, options["start"], options["decimals"])
         explain_ledger(options["ledger"], options["dataset"])
 
@@ -96,94 +87,39 @@ def _peeked(table: "Column", file: str) -> tuple[Any, Iterator[tuple[Any, int]]]
     return first[0], itertools.chain([first], table.batches)
 
 
-def _form(output: Path | None, to: o.Output | None, *, as_json: bool) -> o.Output:
-    """How to write, decided before anything is read: what was released cannot be released again."""
-    if as_json:
-        named = to or (None if output is None else SUFFIXES.get(output.suffix.lower()))
-        if named not in (None, o.Output.JSONL):
-            raise ParameterError(f"--json writes JSON Lines, not {named}; leave it out, or the other.")
-        to = o.Output.JSONL
-    if output is None:
-        if to is o.Output.PARQUET:
-            raise ParameterError("--to parquet needs --output FILE.")
-        return to or (o.Output.TABLE if sys.stdout.isatty() else o.Output.CSV)
-    if output.is_dir():
-        raise ParameterError(f"--output {output}: this is a folder; name a file in it.")
-    if not output.parent.is_dir():
-        raise ParameterError(f"--output {output}: there is no such folder to write a file in.")
-    if not os.access(output if output.exists() else output.parent, os.W_OK):
-        raise ParameterError(f"--output {output}: it may not be written.")
-    if to is None and output.suffix.lower() not in SUFFIXES:
-        unknown = f"the extension {output.suffix} is unknown" if output.suffix else "it has no extension"
-        raise ParameterError(f"--output {output}: {unknown}; choose --to csv, jsonl, parquet or table.")
-    return to or SUFFIXES[output.suffix.lower()]
-
-
-def write(release: Any, form: o.Output, output: Path | None, decimals: int) -> None:
-    """The table to a file, or to standard output."""
-    if form is o.Output.PARQUET and output is not None:
-        import pyarrow.parquet as pq
-
-        pq.write_table(release, output)
-    elif output is not None:
-        output.write_text("".join(f"{line}\n" for line in lines_of(release, form, decimals)), encoding="utf-8")
-    elif form is o.Output.TABLE and sys.stdout.isatty():
-        _show(release, decimals)
-    else:
-        for line in lines_of(release, form, decimals):
-            typer.echo(line)
-
-
-def lines_of(release: Any, form: o.Output, decimals: int) -> Iterator[str]:
-    """The rows as CSV, as JSON Lines, or as columns of text."""
-    import csv
-    import io
-
-    rows = (row for batch in release.to_batches(10_000) for row in batch.to_pylist())
-    if form is o.Output.JSONL:
-        for row in rows:
-            yield json.dumps(row, ensure_ascii=False, default=str)
-        return
-    buffer = io.StringIO()
-    text = csv.writer(buffer, lineterminator="", delimiter="," if form is o.Output.CSV else "\t")
-    for row in itertools.chain([release.column_names], map(_cells(decimals), rows)):
-        text.writerow(row)
-        yield buffer.getvalue()
-        buffer.seek(0)
-        buffer.truncate()
-
-
-def _cells(decimals: int) -> Any:
+def _cells(decimals: int) -> Callable[[dict[str, Any]], list[str]]:
     def cells(row: dict[str, Any]) -> list[str]:
-        key = row["key"].decode(errors="replace") if isinstance(row["key"], bytes) else str(row["key"])
-        return [key, f"{row['quantile']:g}", f"{row['value']:.{decimals}f}", f"{row['alpha']:.{decimals}f}"]
+        number = f".{decimals}f"
+        return [
+            key_text(row["key"]),
+            f"{row['quantile']:g}",
+            format(row["value"], number),
+            format(row["alpha"], number),
+        ]
 
     return cells
 
 
-def _show(release: Any, decimals: int) -> None:
-    from rich.console import Console
+def _shown(release: Any, decimals: int) -> "Table":
+    """One line per key."""
     from rich.table import Table
 
-    shown = Table("key", *(f"q={q:g}" for q in dict.fromkeys(release["quantile"].to_pylist())), "± (noise, 95%)")
+    quantiles = list(dict.fromkeys(release["quantile"].to_pylist()))
+    shown = Table("key", *(f"q={q:g}" for q in quantiles), "± (noise, 95%)")
     for column in shown.columns[1:]:
         column.justify = "right"
-    cells = _cells(decimals)
-    rows = (cells(row) for row in release.slice(0, MOST_SHOWN * (len(shown.columns) - 2)).to_pylist())
-    for key, group in itertools.groupby(rows, key=lambda row: row[0]):
-        several = list(group)
-        shown.add_row(key, *(row[2] for row in several), several[-1][3])
-    console = Console(highlight=False, markup=False)
-    console.print(shown)
-    if len(shown.rows) * (len(shown.columns) - 2) < len(release):
-        console.print(f"… the first {MOST_SHOWN:,} keys; --output FILE has them all")
+    rows = [_cells(decimals)(row) for row in release.slice(0, MOST_SHOWN * len(quantiles)).to_pylist()]
+    for first in range(0, len(rows), len(quantiles)):
+        several = rows[first : first + len(quantiles)]
+        shown.add_row(several[0][0], *(row[2] for row in several), several[-1][3])
+    return shown
 
 
 def explain(estimator: "KeyedDPFrugal1U", release: Any, start: float, decimals: int) -> None:
     """What the numbers mean. From public values only, save the rows set aside, which are for the operator."""
     import pyarrow.compute as pc
 
-    from dpfrugal.cli.stderr_notes import counted, notes
+    from dpfrugal.cli.stderr_notes import counted, note, notes
 
     claim = {name.decode(): text.decode() for name, text in release.schema.metadata.items()}
     keys = len(estimator.keys)
@@ -200,10 +136,10 @@ def explain(estimator: "KeyedDPFrugal1U", release: Any, start: float, decimals: 
         step = 10.0**-decimals
         steps = pc.quantile(pc.abs(pc.subtract(release["value"], start)), 0.5)[0].as_py() / step
         if steps > estimator.items / keys / 10:
-            notes.print(
-                f"[yellow]note:[/] half of the values are more than {steps:,.0f} steps of {step:g} from the start, "
+            note(
+                f"half of the values are more than {steps:,.0f} steps of {step:g} from the start, "
                 f"with {estimator.items / keys:,.0f} items per key: they may not have converged. Use a nearer --start, "
                 "fewer --decimals or more --rounds."
             )
     else:
-        notes.print("[yellow]note:[/] no key has rows enough to be shown.")
+        note("no key has rows enough to be shown.")

@@ -6,9 +6,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.text import Text
 
 from dpfrugal.errors import DPFrugalError
 from dpfrugal.estimators.releases import SHOWN_BETA, Release, SegmentRelease, WalkRelease
+from dpfrugal.privacy.guarantees import Sensitivity
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
@@ -17,7 +19,22 @@ if TYPE_CHECKING:
 # Close to its quantile a walk moves on average by less than min(q, 1-q) steps per item. One that has moved farther than
 # this share of that speed times the items may not have converged.
 CONVERGED_SHARE = 0.2
-notes = Console(stderr=True, highlight=False, soft_wrap=True)
+# Items beyond a quantile, in standard deviations of the noise on one count, below which noise alone hides the quantile:
+# the search counts several times. With more, a weaker guarantee would not help.
+FEW_NOISES = 50
+
+
+def plain_console(*, stderr: bool = False) -> Console:
+    """A console that prints text as it is: names, keys and paths may hold what rich would take for markup."""
+    return Console(stderr=stderr, soft_wrap=stderr, highlight=False, markup=False, emoji=False)
+
+
+notes = plain_console(stderr=True)
+
+
+def note(said: str) -> None:
+    """A doubt or a surprise, in words."""
+    notes.print(Text.assemble(("note:", "yellow"), f" {said}"))
 
 
 def counted(number: int, noun: str) -> str:
@@ -32,14 +49,14 @@ def explain(release: Release, start: float) -> None:
         for q, (low, high) in zip(release.quantiles, release.intervals(), strict=True):
             notes.print(
                 f"q={q:g}: {1 - SHOWN_BETA:.0%} confidence interval for the quantile of the distribution: "
-                f"\\[{low:.9g}, {high:.9g}]"
+                f"[{low:.9g}, {high:.9g}]"
             )
         notes.print(claim)
     elif isinstance(release, WalkRelease):
         alpha = release.alpha(SHOWN_BETA, exact=True)
         notes.print(f"± {alpha:.4g} by the noise of this release ({1 - SHOWN_BETA:.0%}), {claim}")
     for doubt in doubts(release, start):
-        notes.print(f"[yellow]note:[/] {doubt}")
+        note(doubt)
 
 
 def doubts(release: Release, start: float) -> list[str]:
@@ -48,10 +65,14 @@ def doubts(release: Release, start: float) -> list[str]:
         if not release.stable:
             return ["segments of the stream disagree: it is sorted or drifts. Shuffle the rows."]
         pairs = zip(release.quantiles, release.intervals(), strict=True)
-        if unknown := [f"{q:g}" for q, ends in pairs if all(map(math.isinf, ends))]:
+        if unknown := [q for q, ends in pairs if all(map(math.isinf, ends))]:
+            shown = ", ".join(f"{q:g}" for q in unknown)
+            noise = release.guarantee.noise_deviation(Sensitivity.of(2))
+            if release.items * min(min(q, 1 - q) for q in unknown) < FEW_NOISES * noise:
+                return [f"there are too few items for q={shown}: use more items, or a weaker guarantee."]
             return [
-                f"there are too few items for this guarantee: the value of q={', '.join(unknown)} is a guess. Use more "
-                "items or a weaker guarantee."
+                f"q={shown} was not found in one scan: private-quantile is for long, steady streams. For rows that can "
+                "be held or read again, use dpfrugal quantile without --algorithm, which takes any order."
             ]
         return []
     if not isinstance(release, WalkRelease):
@@ -100,8 +121,8 @@ def charged(account: "Account") -> Iterator[None]:
     except DPFrugalError:
         raise
     except BaseException as error:
-        for note in getattr(error, "__notes__", ()):
-            notes.print(note, markup=False)
+        for said in getattr(error, "__notes__", ()):
+            notes.print(said)
         raise
 
 
@@ -110,4 +131,4 @@ def explain_ledger(ledger: "Ledger | None", dataset: str | None) -> None:
     if ledger is None or dataset is None:
         return
     standing = ledger.dataset(dataset)
-    notes.print(f"{dataset}: {standing.left or 'nothing'} is left of {standing.total}", markup=False)
+    notes.print(f"{dataset}: {standing.left or 'nothing'} is left of {standing.total}")

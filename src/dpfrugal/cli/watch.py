@@ -78,7 +78,7 @@ def watch(
     Example: tail -f access.log | dpfrugal watch --by --keys routes.txt -q 0.99 --epsilon 1 --every 1m
     """
     from dpfrugal.cli.estimator_from_options import estimator_from, last_release, shown_values
-    from dpfrugal.cli.stderr_notes import doubts, header, notes, row
+    from dpfrugal.cli.stderr_notes import doubts, header, note, row
     from dpfrugal.cli.stdin_periods import Period
     from dpfrugal.cli.watch_checkpoint import WatchCheckpoint
     from dpfrugal.inputs.lines import LineParser
@@ -116,9 +116,9 @@ def watch(
 
     def lines(release: "Release") -> list[str]:
         nonlocal titled, doubtful
-        said, doubted = doubts(release, options.start), doubtful
+        said, doubted = doubts(release, options.first), doubtful
         for doubt in said if not doubted else ():
-            notes.print(f"[yellow]note:[/] {doubt}")
+            note(doubt)
         doubtful = bool(said)
         if as_json:
             record = release.to_dict() | {"items": estimator.items, "went_on_at": checkpoint.went_on_at}

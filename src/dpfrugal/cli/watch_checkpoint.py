@@ -56,16 +56,14 @@ class WatchCheckpoint:
         return estimator
 
     def _restored(self, file: Path, asked: Estimator, dataset: str | None) -> Estimator:
-        from rich.markup import escape
-
-        from dpfrugal.cli.stderr_notes import notes
+        from dpfrugal.cli.stderr_notes import note, notes
         from dpfrugal.storage.json_values import integer_of
 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", CheckpointWarning)
             found, saved = type(asked).load_with_notes(file, self.ledger, accept_replay_risk=True, forget_if_stale=True)
         for warning in caught:
-            notes.print(f"[yellow]note:[/] {escape(str(warning.message))}")
+            note(str(warning.message))
         if found.parameters() != asked.parameters() or found.account.dataset != dataset:
             raise CheckpointError(f"{file} was made with other options: use the same options, or another file.")
         try:
@@ -75,14 +73,14 @@ class WatchCheckpoint:
             raise CheckpointError(f"{file} is not a checkpoint of dpfrugal watch; use another file.") from None
         self.shown_items, self.unprinted = min(shown, found.items), not self._printed
         self.went_on_at = found.items
-        notes.print(f"Continuing from {escape(str(file))}: {found.items:,} items.")
+        notes.print(f"Continuing from {file}: {found.items:,} items.")
         if found.account.stale:
-            notes.print(
-                f"[yellow]note:[/] noise was drawn after {escape(str(file))} was saved: "
+            note(
+                f"noise was drawn after {file} was saved: "
                 f"{items - found.items:,} items in it are dropped, so that none is released twice."
             )
         if self.unprinted:
-            notes.print("[yellow]note:[/] the first line may have been printed before; it is the same release.")
+            note("the first line may have been printed before; it is the same release.")
         return cast(Estimator, found)
 
     def keep(self, estimator: "PrivateQuantile | DPFrugal1U | KeyedDPFrugal1U") -> None:

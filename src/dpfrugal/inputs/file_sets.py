@@ -1,6 +1,6 @@
 """Files that make one table: one file, those of a folder, those that a pattern names, or a list of these."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from glob import glob
 from os import PathLike
@@ -16,14 +16,22 @@ Name = str | PathLike[str]
 
 @dataclass
 class FileSet:
-    """The files in the order of their names; how long and how old each is must be the same at each reading."""
+    """The files in the order of their names; how long and how old each is must be the same at each reading.
+
+    ``file_format`` is that of all, where their names and first bytes do not tell it. ``progress`` is called with the
+    bytes and the rows that were read.
+    """
 
     sources: list[FileSource]
+    file_format: Format | None = None
+    progress: Callable[[int, int], None] | None = field(default=None, repr=False)
     _seen: dict[Path, tuple[int, int]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, names: Name | Sequence[Name], most_bytes: int = LONGEST_PIPE) -> "FileSet":
+    def of(cls, names: "Name | Sequence[Name] | FileSet", most_bytes: int = LONGEST_PIPE) -> "FileSet":
         """The files of one name or of several."""
+        if isinstance(names, FileSet):
+            return names
         several = [names] if isinstance(names, str | PathLike) else names
         return cls([FileSource.of(path, most_bytes) for name in several for path in paths_of(str(name))])
 
@@ -32,24 +40,33 @@ class FileSet:
         """Whether they can be read more than once without being held."""
         return all(source.again for source in self.sources)
 
-    def arrays(
-        self, column: str | None, file_format: Format | None = None, *, header: bool | None = None
-    ) -> Iterator[Any]:
-        """A column of all files, as arrays of Arrow of whatever type it has."""
-        for source in self.sources:
-            self._look(source)
-            opened = open_source(source, column, file_format, header=header, any_type=True)
-            yield from (batch for batch, _ in opened.batches)
-            self._look(source)
+    @property
+    def name(self) -> str:
+        """For people: that of the only file, or how many there are."""
+        return self.sources[0].path.name if len(self.sources) == 1 else f"{len(self.sources)} files"
 
-    def batches(
-        self, column: str, beside: tuple[str, ...], file_format: Format | None = None, *, header: bool | None = None
-    ) -> Iterator[Any]:
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return sum(source.size for source in self.sources)
+
+    def arrays(self, column: str | None, *, header: bool | None = None) -> Iterator[Any]:
+        """A column of all files, as arrays of Arrow of whatever type it has."""
+        return self._read(column, (), header)
+
+    def batches(self, column: str, beside: tuple[str, ...], *, header: bool | None = None) -> Iterator[Any]:
         """A column of all files and those beside it, as record batches."""
+        return self._read(column, beside, header)
+
+    def _read(self, column: str | None, beside: tuple[str, ...], header: bool | None) -> Iterator[Any]:
         for source in self.sources:
             self._look(source)
-            opened = open_source(source, column, file_format, beside, header=header, any_type=True)
-            yield from (batch for batch, _ in opened.batches)
+            opened = open_source(source, column, self.file_format, beside, header=header, any_type=True)
+            for batch, advance in opened.batches:
+                if self.progress is not None:
+                    share = advance * source.size // max(opened.total, 1) if opened.unit == "rows" else advance
+                    self.progress(share, len(batch))
+                yield batch
             self._look(source)
 
     def _look(self, source: FileSource) -> None:

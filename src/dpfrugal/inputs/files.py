@@ -71,7 +71,7 @@ def open_source(
     size, head = attempt(lambda: (source.size, source.head()), TableError(f"{path}: the file cannot be read."))
     if not size:
         raise TableError(f"{path}: the file is empty.")
-    chosen_format = file_format or _format_of(source, head)
+    chosen_format = file_format or format_of(source, head)
     if chosen_format == "csv":
         return csv_and_json.csv_column(source, column, beside, header)
     if header is not None:
@@ -87,7 +87,8 @@ def head_of(path: Path) -> bytes:
     return FileSource(path).head()
 
 
-def _format_of(source: FileSource, head: bytes) -> Format:
+def format_of(source: FileSource, head: bytes) -> Format:
+    """The format that the first bytes tell, or else the name."""
     if head.startswith(b"PAR1"):
         return "parquet"
     if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpfrugal.errors import ItemError, ItemTypeError, ParameterError, ParameterTypeError, TableError
+from dpfrugal.inputs.file_sets import FileSet
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ def source_of(data: Any, column: str | None, header: bool | None = None) -> Colu
     """The arrays of one column of whatever the caller has; nothing is read yet but names and types."""
     import pyarrow as pa
 
-    if isinstance(data, str | PathLike) or _are_paths(data, column):
+    if isinstance(data, str | PathLike | FileSet) or _are_paths(data, column):
         return _of_files(data, column, header)
     if header is not None:
         raise ParameterError("header is for files of text; this data is none.")
@@ -51,8 +52,6 @@ def _are_paths(data: Any, column: str | None) -> bool:
 
 
 def _of_files(data: Any, column: str | None, header: bool | None) -> ColumnSource:
-    from dpfrugal.inputs.file_sets import FileSet
-
     files = FileSet.of(data)
     return ColumnSource(lambda: files.arrays(column, header=header), again=files.again, held=False)
 

@@ -12,14 +12,16 @@ from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ParameterError
 from dpfrugal.estimators.table.answers import answers, intervals_around, ranks_of
+from dpfrugal.estimators.table.base_measure import Base
 from dpfrugal.estimators.table.columns import read_column
 from dpfrugal.estimators.table.intervals import IntervalOf, IntervalRule
 from dpfrugal.estimators.table.kinds import Kind, hinted
-from dpfrugal.estimators.table.order_statistics import SortedRows
+from dpfrugal.estimators.table.order_statistics import OrderStatistics, SortedRows
 from dpfrugal.estimators.table.person_rows import person_rows
-from dpfrugal.estimators.table.plan import Asked, plan_of
+from dpfrugal.estimators.table.plan import Asked, Plan, plan_of
 from dpfrugal.estimators.table.radius import Interval
 from dpfrugal.estimators.table.release import TableRelease
+from dpfrugal.inputs.file_sets import FileSet
 from dpfrugal.parameters import NanPolicy, Neighbours
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
 
@@ -104,20 +106,30 @@ def private_quantiles(
     rows.prepare(ranks_of(plan, rows.rows))  # whatever the rows are read from is read before anything is spent
     account.before_noise()
     with account.owning_up():
-        codes = answers(rows, plan, base)
-        order = [asked.quantiles.index(Fraction(repr(q))) for q in checked]
-        drawn = [_ends(kind, interval) for interval in intervals_around(rows, plan, base, codes)]
-        return TableRelease(
-            values=tuple(kind.answer(codes[at]) for at in order),
-            lower=tuple(drawn[at][0] for at in order) if intervals else None,
-            upper=tuple(drawn[at][1] for at in order) if intervals else None,
-            quantiles=checked,
-            guarantee=guarantee,
-            items=number if neighbours == "replace" else None,
-            max_items_per_person=asked.rows_per_person,
-            neighbours=neighbours,
-            plan=plan,
-        )
+        return draw_release(rows, number, plan, base, kind, checked)
+
+
+def draw_release(
+    rows: OrderStatistics, number: int, plan: Plan, base: Base, kind: Kind, quantiles: tuple[float, ...]
+) -> TableRelease:
+    """The release of a plan from rows that are at hand; ``number`` counts also those that are missing.
+
+    It draws: whoever calls it has spent the plan's guarantee.
+    """
+    asked, codes = plan.asked, answers(rows, plan, base)
+    order = [asked.quantiles.index(Fraction(repr(q))) for q in quantiles]
+    drawn = [_ends(kind, interval) for interval in intervals_around(rows, plan, base, codes)]
+    return TableRelease(
+        values=tuple(kind.answer(codes[at]) for at in order),
+        lower=None if asked.intervals is None else tuple(drawn[at][0] for at in order),
+        upper=None if asked.intervals is None else tuple(drawn[at][1] for at in order),
+        quantiles=quantiles,
+        guarantee=asked.guarantee,
+        items=number if asked.neighbours == "replace" else None,
+        max_items_per_person=asked.rows_per_person,
+        neighbours=asked.neighbours,
+        plan=plan,
+    )
 
 
 def interval_rule(intervals: bool, confidence: float, interval_of: IntervalOf) -> IntervalRule | None:
@@ -139,6 +151,8 @@ def _ends(kind: Kind, interval: Interval) -> tuple[Any, Any]:
 
 def source_name(data: Any) -> str:
     """What a ledger's history calls the data: the name of a file, or the type of a table."""
+    if isinstance(data, FileSet):
+        return data.name
     if isinstance(data, str | PathLike):
         return Path(data).name
     return type(data).__name__

@@ -26,7 +26,7 @@ def table_batches(data: Any, column: str, beside: list[str], shown: list[str]) -
     """
     import pyarrow as pa
 
-    if isinstance(data, str | PathLike) or (isinstance(data, list | tuple) and data):
+    if isinstance(data, str | PathLike | FileSet) or (isinstance(data, list | tuple) and data):
         others = tuple(name for name in beside if name != column)
         yield from FileSet.of(data).batches(column, others)
         return

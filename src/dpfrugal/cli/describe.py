@@ -1,0 +1,168 @@
+"""``dpfrugal describe``: five private quantiles of every numeric column of a table, under one guarantee."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpfrugal.cli import options as o
+from dpfrugal.cli import table_options as t
+from dpfrugal.parameters import NanPolicy
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dpfrugal.estimators.table.describe import Description
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def describe(
+    files: t.Files,
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
+    rho: o.Rho = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            help="A column to describe; repeat the option for several. Default: all whose type is numeric or a time. "
+            "Text files state no types: name their columns.",
+        ),
+    ] = None,
+    file_format: t.FileFormat = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the private distributions to this file: .png, .svg or .pdf.")
+    ] = None,
+    as_json: o.Json = False,
+    max_items_per_person: o.MaxItems = 1,
+    person: t.Person = None,
+    neighbours: t.WhoseNeighbours = "replace",
+    intervals: Annotated[
+        bool,
+        typer.Option(
+            "--intervals/--no-intervals",
+            help="An interval for each value, which costs half of the guarantee.",
+            rich_help_panel=o.TABLE,
+        ),
+    ] = False,
+    confidence: t.Confidence = 0.95,
+    interval_of: t.IntervalsOf = "population",
+    nan_policy: Annotated[
+        NanPolicy,
+        typer.Option(
+            help="NaN and null rows of a column: refuse the table, or leave them out of that column's quantiles.",
+            rich_help_panel=o.TABLE,
+        ),
+    ] = "raise",
+    memory: t.Memory = t.DEFAULT_MEMORY,
+    ledger_file: o.LedgerFile = None,
+    dataset: o.Dataset = None,
+) -> None:
+    """Five private quantiles (5%, 25%, 50%, 75%, 95%) of every numeric column, under one guarantee.
+
+    Each column gets an equal part of the guarantee, which is stated. Dates and times count as numeric.
+
+    A terminal shows a table; a pipe gets tab-separated lines: column, quantile, value and, with --intervals, lower and
+    upper. A value is blank where the rows are too few for it.
+
+    Example: dpfrugal describe requests.parquet --epsilon 1 --picture requests.png
+
+    Example: dpfrugal describe requests.csv --column ms --column bytes --epsilon 1
+    """
+    from dpfrugal.cli.quantile_table import record, rows_of, spent
+    from dpfrugal.cli.stderr_notes import explain_ledger, notes, plain_console
+    from dpfrugal.cli.table_input import file_set, reading
+    from dpfrugal.estimators.table.describe import describe as described
+
+    guarantee, ledger = o.guarantee_from(epsilon, delta, rho), o.ledger_from(ledger_file, dataset)
+    if picture is not None:
+        picture_file(picture)
+    limit = t.bytes_of(memory)
+    found = file_set(files, file_format, limit)
+    with reading(found):
+        description = described(
+            found,
+            guarantee,
+            columns=columns or None,
+            neighbours=neighbours,
+            intervals=intervals,
+            confidence=confidence,
+            interval_of=interval_of,
+            nan_policy=nan_policy,
+            person=person,
+            max_items_per_person=max_items_per_person,
+            memory=limit,
+            ledger=ledger,
+            dataset=dataset,
+        )
+    with spent(ledger, dataset, guarantee):
+        if as_json:
+            releases = {name: record(release) for name, release in description.columns.items()}
+            typer.echo(json.dumps(description.to_dict() | {"columns": releases}, ensure_ascii=False))
+        elif sys.stdout.isatty():
+            plain_console().print(shown(description))
+        else:
+            for name, release in description.columns.items():
+                for row in rows_of(release):
+                    typer.echo("\t".join([name, *row]))
+        explain(description)
+        if picture is not None:
+            from dpfrugal.cli.describe_picture import draw
+
+            draw(description, found.name, picture)
+            notes.print(f"Picture: {picture}")
+        explain_ledger(ledger, dataset)
+
+
+def picture_file(picture: Path) -> None:
+    """Refuse, before anything is spent, a picture that could not be drawn."""
+    from importlib.util import find_spec
+
+    from dpfrugal.cli.table_output import writable
+    from dpfrugal.errors import ParameterError
+
+    if picture.suffix.lower() not in PICTURES:
+        raise ParameterError(f"--picture must name a .png, .svg or .pdf file; {picture} does not.")
+    writable("--picture", picture)
+    if find_spec("matplotlib") is None:
+        raise ParameterError("--picture needs matplotlib: pip install 'dpfrugal[plot]'.")
+
+
+def shown(description: "Description") -> "Table":
+    """For a terminal: a line per column, a second one for intervals where there are any."""
+    from rich.table import Table
+
+    releases = list(description.columns.values())
+    table = Table("column", show_lines=releases[0].lower is not None)
+    for q in releases[0].quantiles:
+        table.add_column(f"{100 * q:g}%", justify="right", overflow="fold")
+    for name, release in description.columns.items():
+        table.add_row(name, *_cells(release))
+    return table
+
+
+def _cells(release: Any) -> Iterator[str]:
+    from dpfrugal.cli.quantile_table import known, texts
+
+    for _, *found in known(release):
+        value, low, high = texts(*found)
+        yield (value.replace("T", " ") or "too few rows") + (f"\n{low} to {high}".replace("T", " ") if low else "")
+
+
+def explain(description: "Description") -> None:
+    """The claim, its split, and why values are missing. From public values only."""
+    from dpfrugal.cli.stderr_notes import note, notes
+
+    first = next(iter(description.columns.values()))
+    changed = "replaced" if first.neighbours == "replace" else "added or removed"
+    rows = "the number of rows is private" if first.items is None else f"{first.items:,} rows"
+    notes.print(f"{description.split}; per {first.unit} {changed}; {rows}")
+    if first.confidence is not None:
+        notes.print(f"{100 * first.confidence:g}% intervals for the quantiles of the {first.interval_of}")
+    for name, release in description.columns.items():
+        for reason in filter(None, release.reasons):
+            note(f"{name}: {reason}; no number is shown.")

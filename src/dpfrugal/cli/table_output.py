@@ -1,0 +1,116 @@
+"""How a table with a row per key and quantile is written: to a terminal, a pipe or a file."""
+
+import itertools
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from dpfrugal.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+class Output(StrEnum):
+    """The forms in which a table can be written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+SUFFIXES: Final = {
+    ".csv": Output.CSV,
+    ".jsonl": Output.JSONL,
+    ".ndjson": Output.JSONL,
+    ".parquet": Output.PARQUET,
+    ".txt": Output.TABLE,
+}
+MOST_SHOWN: Final = 1000  # keys on a terminal
+
+
+def form_of(output: Path | None, to: Output | None, *, as_json: bool) -> Output:
+    """How to write, decided before anything is read: what was released cannot be released again."""
+    if as_json:
+        named = to or (None if output is None else SUFFIXES.get(output.suffix.lower()))
+        if named not in (None, Output.JSONL):
+            raise ParameterError(f"--json writes JSON Lines, not {named}; leave it out, or the other.")
+        to = Output.JSONL
+    if output is None:
+        if to is Output.PARQUET:
+            raise ParameterError("--to parquet needs --output FILE.")
+        return to or (Output.TABLE if sys.stdout.isatty() else Output.CSV)
+    writable("--output", output)
+    if to is None and output.suffix.lower() not in SUFFIXES:
+        unknown = f"the extension {output.suffix} is unknown" if output.suffix else "it has no extension"
+        raise ParameterError(f"--output {output}: {unknown}; choose --to csv, jsonl, parquet or table.")
+    return to or SUFFIXES[output.suffix.lower()]
+
+
+def writable(option: str, output: Path) -> None:
+    """Refuse a file that could not be written."""
+    if output.is_dir():
+        raise ParameterError(f"{option} {output}: this is a folder; name a file in it.")
+    if not output.parent.is_dir():
+        raise ParameterError(f"{option} {output}: there is no such folder to write a file in.")
+    if not os.access(output if output.exists() else output.parent, os.W_OK):
+        raise ParameterError(f"{option} {output}: it may not be written.")
+
+
+def write(
+    release: Any,
+    form: Output,
+    output: Path | None,
+    cells: Callable[[dict[str, Any]], list[str]],
+    shown: "Callable[[], Table]",
+) -> None:
+    """The table to a file, or to standard output; ``shown`` is what a terminal shows of it."""
+    if form is Output.PARQUET and output is not None:
+        import pyarrow.parquet as pq
+
+        pq.write_table(release, output)
+    elif output is not None:
+        output.write_text("".join(f"{line}\n" for line in lines_of(release, form, cells)), encoding="utf-8")
+    elif form is Output.TABLE and sys.stdout.isatty():
+        from dpfrugal.cli.stderr_notes import plain_console
+
+        console = plain_console()
+        console.print(shown())
+        if len(release) > MOST_SHOWN * len(release["quantile"].unique()):
+            console.print(f"… the first {MOST_SHOWN:,} keys; --output FILE has them all")
+    else:
+        for line in lines_of(release, form, cells):
+            typer.echo(line)
+
+
+def lines_of(release: Any, form: Output, cells: Callable[[dict[str, Any]], list[str]]) -> Iterator[str]:
+    """The rows as CSV, as JSON Lines, or as columns of text."""
+    import csv
+    import io
+
+    rows = (row for batch in release.to_batches(10_000) for row in batch.to_pylist())
+    if form is Output.JSONL:
+        for row in rows:
+            finite = {name: None if value in (math.inf, -math.inf) else value for name, value in row.items()}
+            yield json.dumps(finite, ensure_ascii=False, default=str)
+        return
+    buffer = io.StringIO()
+    text = csv.writer(buffer, lineterminator="", delimiter="," if form is Output.CSV else "\t")
+    for row in itertools.chain([release.column_names], map(cells, rows)):
+        text.writerow(row)
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
+
+
+def key_text(key: Any) -> str:
+    """A key as text; bytes that are none are replaced."""
+    return key.decode(errors="replace") if isinstance(key, bytes) else str(key)
