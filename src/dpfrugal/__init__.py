@@ -35,8 +35,8 @@ from dpfrugal.version import __version__
 
 if TYPE_CHECKING:
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
-    from dpfrugal.estimators.keyed.quantiles_by import quantiles_by
     from dpfrugal.estimators.table.private_quantiles import private_quantiles
+    from dpfrugal.estimators.table.quantiles_by import quantiles_by
     from dpfrugal.estimators.table.release import TableRelease
 
 __all__ = [
@@ -74,7 +74,7 @@ __all__ = [
 # Imported when they are first asked for, so that importing this package stays quick.
 _LATER = {
     "KeyedDPFrugal1U": "dpfrugal.estimators.keyed.keyed_dp_frugal",
-    "quantiles_by": "dpfrugal.estimators.keyed.quantiles_by",
+    "quantiles_by": "dpfrugal.estimators.table.quantiles_by",
     "private_quantiles": "dpfrugal.estimators.table.private_quantiles",
     "TableRelease": "dpfrugal.estimators.table.release",
 }

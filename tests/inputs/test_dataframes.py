@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import dpfrugal as dpf
+from dpfrugal.estimators.keyed.quantiles_by import walked_quantiles_by
 from tests.support.repository import ROOT
 
 GUIDE = (ROOT / "docs" / "keys.md").read_text(encoding="utf-8")
@@ -64,7 +65,7 @@ FRAMES = {
 @pytest.mark.parametrize("frame", FRAMES)
 def test_dataframes__give_the_same_quantiles_whatever_their_library(frame: str) -> None:
     """Noise of scale 2 steps of 0.01 and the jitter of the walk; |error| > 0.5 has a chance below e^-25."""
-    table = dpf.quantiles_by(
+    table = walked_quantiles_by(
         FRAMES[frame](TABLE), "delay", 0.5, dpf.PureDP(epsilon=1.0), by="carrier", keys=CARRIERS, decimals=2, start=10.5
     )
     assert table["key"].to_pylist() == CARRIERS
@@ -74,7 +75,7 @@ def test_dataframes__give_the_same_quantiles_whatever_their_library(frame: str) 
 
 
 def test_quantiles_by__takes_persons_and_discovers_keys() -> None:
-    table = dpf.quantiles_by(
+    table = walked_quantiles_by(
         TABLE,
         "delay",
         [0.5, 0.9],
@@ -101,7 +102,7 @@ def test_quantiles_by__releases_after_equal_numbers_of_rows(frame: str, monkeypa
         return release(self)
 
     monkeypatch.setattr(dpf.KeyedDPFrugal1U, "release", counting)
-    table = dpf.quantiles_by(FRAMES[frame](TABLE), "delay", 0.5, dpf.PureDP(epsilon=1.0), **options(rounds=7))
+    table = walked_quantiles_by(FRAMES[frame](TABLE), "delay", 0.5, dpf.PureDP(epsilon=1.0), **options(rounds=7))
     assert released == [ROWS * done // 7 for done in range(1, 8)]
     assert table.schema.metadata[b"guarantee"].decode() == "ε=1"
 
@@ -143,4 +144,4 @@ def test_quantiles_by__refuses_what_cannot_be_used(
     data: Any, column: Any, given: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(dpf.DPFrugalError, match=sentence):
-        dpf.quantiles_by(data, column, 0.5, dpf.PureDP(epsilon=1.0), **given)
+        walked_quantiles_by(data, column, 0.5, dpf.PureDP(epsilon=1.0), **given)

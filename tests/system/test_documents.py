@@ -19,7 +19,8 @@ def test_readme__has_examples_that_run(example: str) -> None:
     done = subprocess.run([sys.executable, "-W", "error", "-c", example], capture_output=True, text=True, check=True)
     if "print" in example:
         interval = r"\S+ in \[\S+, \S+\]"
-        line = re.compile(rf"q=0\.5: {interval}, q=0\.9: {interval}, q=0\.99: {interval} \(95%\), ε=1 per item")
+        unit = "row replaced" if "private_quantiles" in example else "item"
+        line = re.compile(rf"q=0\.5: {interval}, q=0\.9: {interval}, q=0\.99: {interval} \(95%\), ε=1 per {unit}")
         assert line.match(done.stdout)
         assert line.search(README), "the output shown in the README has another form"
 

@@ -180,7 +180,8 @@ def _text_column(
             # exits meanwhile; pyarrow's own file is closed by whoever holds it last.
             file = source.opened()
             before = 0
-            with open_reader(source.decompressed(file)) as reader:
+            stream = source.decompressed(file)  # held: a stream that is collected closes the file
+            with open_reader(stream) as reader:
                 for batch in reader:
                     now = file.tell()  # once: another thread reads on
                     yield pick(batch), now - before

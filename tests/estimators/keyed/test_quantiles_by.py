@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import dpfrugal as dpf
+from dpfrugal.estimators.keyed.quantiles_by import walked_quantiles_by
 from tests.support.byte_shift import CSV_SOURCES, byte_shift_pair
 
 TABLE = pa.table({"who": list(range(100)) * 3, "key": ["a", "b", "c"] * 100, "x": list(range(300))})
@@ -38,7 +39,7 @@ def test_quantiles_by__lets_no_cell_decide_which_rows_of_others_count(
     for path in byte_shift_pair(tmp_path):
         options: Any = {"max_items_per_person": 2, "max_keys_per_person": max_keys_per_person, "keys": ["a", "b", "c"]}
         data = CSV_SOURCES[source](path)
-        dpf.quantiles_by(data, "x", 0.5, dpf.PureDP(epsilon=1.0), by="key", person="who", **options)
+        walked_quantiles_by(data, "x", 0.5, dpf.PureDP(epsilon=1.0), by="key", person="who", **options)
         found.append(counted.copy())
         counted.clear()
     assert len(found[0]) > 100
@@ -52,7 +53,7 @@ def test_quantiles_by__with_persons_does_not_depend_on_how_the_reader_cuts(
 ) -> None:
     def run(data: Any) -> list[tuple[Any, Any]]:
         options: Any = {"by": "key", "person": "who", "discover_keys": dpf.ApproxDP(epsilon=1.0, delta=1e-6)}
-        dpf.quantiles_by(data, "x", 0.5, dpf.PureDP(epsilon=1.0), rounds=rounds, **options)
+        walked_quantiles_by(data, "x", 0.5, dpf.PureDP(epsilon=1.0), rounds=rounds, **options)
         found = counted.copy()
         counted.clear()
         return found
@@ -71,7 +72,7 @@ def test_quantiles_by__counts_no_row_of_a_person_for_what_is_missing_or_undeclar
         {"who": [1] * 6, "key": ["none", "a", "a", None, "none", "a"], "x": [1.0, None, 3.0, 4.0, 5.0, 6.0]}
     )
     options: Any = {"by": "key", "person": "who", "keys": ["a"], "nan_policy": "omit", "null_keys": "drop"}
-    dpf.quantiles_by(table, "x", 0.5, dpf.PureDP(epsilon=1.0), max_items_per_person=2, **options)
+    walked_quantiles_by(table, "x", 0.5, dpf.PureDP(epsilon=1.0), max_items_per_person=2, **options)
     assert counted == [("a", 3.0), ("a", 6.0)]
 
 
@@ -79,8 +80,8 @@ def test_quantiles_by__with_persons_walks_over_the_rows_that_count() -> None:
     """ε is so large that the noise is 0 but for a chance of 10^-100: one row of each of 200 people, each of value 7."""
     table = pa.table({"who": list(range(200)) * 5, "key": ["a"] * 1000, "x": [7] * 1000})
     options: Any = {"by": "key", "person": "who", "keys": ["a"], "adaptive_steps": False, "coin_seed": 1}
-    limited = dpf.quantiles_by(table, "x", 0.5, dpf.PureDP(epsilon=1000.0), start=-1000.0, **options)
-    free = dpf.quantiles_by(
+    limited = walked_quantiles_by(table, "x", 0.5, dpf.PureDP(epsilon=1000.0), start=-1000.0, **options)
+    free = walked_quantiles_by(
         table, "x", 0.5, dpf.PureDP(epsilon=5000.0), start=-1000.0, **options | {"max_items_per_person": 5}
     )
     steps_limited, steps_free = (table["value"][0].as_py() + 1000 for table in (limited, free))
@@ -91,5 +92,7 @@ def test_quantiles_by__with_persons_walks_over_the_rows_that_count() -> None:
 @pytest.mark.parametrize("kind", [np.uint8, np.int16])
 def test_quantiles_by__counts_rounds_in_plain_integers(kind: type) -> None:
     """An integer of eight bits would overflow after the first release was paid for."""
-    table = dpf.quantiles_by(TABLE, "x", 0.5, dpf.PureDP(epsilon=1.0), by="key", keys=["a", "b", "c"], rounds=kind(2))
+    table = walked_quantiles_by(
+        TABLE, "x", 0.5, dpf.PureDP(epsilon=1.0), by="key", keys=["a", "b", "c"], rounds=kind(2)
+    )
     assert len(table) == 3

@@ -327,7 +327,7 @@ def test_read_groups__refuses_what_memory_does_not_allow() -> None:
         read_groups(many().to_reader(), "x", "key", **options)
     with pytest.raises(ParameterError, match="too small for person"):
         read_groups(many(), "x", "key", person="who", **options)
-    read_groups(many(), "x", "key", person="who", keys=["a"], memory=52 * 2000)
+    read_groups(many(), "x", "key", person="who", keys=["a"], memory=66 * 2000)
     for wrong in (0, -1):
         with pytest.raises(ParameterError, match="memory must be at least 1"):
             read_groups(many(), "x", "key", keys=["a"], memory=wrong)

@@ -1,8 +1,8 @@
-"""A private quantile per group of a data frame: pandas, polars, DuckDB, Arrow, or whatever exports Arrow.
+"""A private quantile per group of a data frame by the walk: one integer per key.
 
 >>> import dpfrugal as dpf, pyarrow as pa
 >>> flights = pa.table({"carrier": ["AA", "UA"] * 5_000, "delay": [10, 20] * 5_000})
->>> table = quantiles_by(flights, "delay", 0.9, dpf.PureDP(epsilon=1.0), by="carrier", keys=["AA", "UA", "DL"])
+>>> table = walked_quantiles_by(flights, "delay", 0.9, dpf.PureDP(epsilon=1.0), by="carrier", keys=["AA", "UA", "DL"])
 >>> table.column_names, table["key"].to_pylist()
 (['key', 'quantile', 'value', 'alpha'], ['AA', 'UA', 'DL'])
 """
@@ -23,7 +23,7 @@ from dpfrugal.parameters import integer
 from dpfrugal.privacy.guarantees import Guarantee
 
 
-def quantiles_by(
+def walked_quantiles_by(
     data: Any,
     column: str,
     quantiles: float | Sequence[float],

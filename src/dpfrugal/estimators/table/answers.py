@@ -11,8 +11,6 @@ from dpfrugal.estimators.table.order_statistics import OrderStatistics
 from dpfrugal.estimators.table.plan import Plan
 from dpfrugal.estimators.table.radius import Interval, choose_interval
 from dpfrugal.privacy.choice import Bits
-from dpfrugal.privacy.guarantees import PureDP, Sensitivity
-from dpfrugal.privacy.noise import add_noise
 
 
 def answers(rows: OrderStatistics, plan: Plan, base: Base, bits: Bits | None = None) -> tuple[int, ...]:
@@ -64,11 +62,3 @@ def ranks_of(plan: Plan, rows: int) -> list[tuple[int, int]]:
         found.append((at, math.ceil(margin.rows(rows)) + math.ceil(CAP / plan.interval_slope) + 1))
     ranks = [(math.floor(plan.quantiles[at] * rows), reach) for at, reach in found]
     return [(max(rank - reach, 0), min(rank + 1 + reach, rows - 1)) for rank, reach in ranks] if rows else []
-
-
-def noisy_counts(counts: Sequence[int], slope: Fraction) -> list[int]:
-    """Numbers of rows with discrete Laplace noise: each is exp(−slope·distance) as likely as the true one."""
-    epsilon = float(slope)
-    if Fraction(epsilon) > slope:
-        epsilon = math.nextafter(epsilon, 0.0)
-    return add_noise(counts, PureDP(epsilon=epsilon), Sensitivity.of(1))

@@ -4,7 +4,7 @@ Everything here is raw, except for the public keys, the kind of the column and t
 It stays in memory, is never stored, and nothing shows it. It depends on the multiset of rows only (and on the rows'
 priorities, where a person's rows are limited): the order of rows and how a source cuts them cannot matter.
 
-Memory: 20 bytes per row while rows are sorted into groups, then 8; with persons 52 while their rows are chosen. Where
+Memory: 20 bytes per row while rows are sorted into groups, then 8; with persons 66 while their rows are chosen. Where
 that is more than may be taken, the table is read again for each part of the groups.
 """
 

@@ -58,10 +58,12 @@ class Margin:
     def growth(self) -> Fraction:
         """By how much it differs at most between a table and one with a row more.
 
-        √(x + A) − √x ≤ A / (2√x), with √x at least ``least`` − A / (2√x) where the root matters; and rounding down adds
-        at most one unit.
+        √(x + A) − √x is at most √A, and at most A / (2√x), with x at least least² − A where the root matters; and
+        rounding down adds at most one unit.
         """
         if not self.per_row:
             return Fraction(0)
-        least = math.isqrt(max(self.least**2 - self.per_row, 1))
-        return (Fraction(self.per_row, 2 * least) + 1) / 2**BITS
+        steep = Fraction(math.isqrt(self.per_row) + 1)
+        if (x := self.least**2 - self.per_row) > 0:
+            steep = min(steep, Fraction(self.per_row, 2 * math.isqrt(x)))
+        return (steep + 1) / 2**BITS

@@ -4,17 +4,18 @@ Floats, integers to 64 bits, decimals, dates, timestamps and durations are answe
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpfrugal.errors import ParameterError, ParameterTypeError
 from dpfrugal.estimators.table.base_measure import Base, Regions, base_of_decimals, base_of_doubles, base_of_integers
-from dpfrugal.estimators.table.codes import codes_of, doubles_of
+from dpfrugal.estimators.table.codes import Codes, codes_of, doubles_of
 from dpfrugal.parameters import integer
 
 MOST_DECIMALS: Final = 15
@@ -31,6 +32,30 @@ class Kind:
     base: Base
     answer: Callable[[int], Any] = field(compare=False)
     code: Callable[[Any], Fraction] = field(compare=False)  # of a hint; between two codes for one that is no value
+    arrow_type: Any = field(compare=False, default=None)  # of decimals and times
+
+    @property
+    def has_infinity(self) -> bool:
+        """Whether ±inf compare with its answers, as with all numbers; times have none."""
+        return not isinstance(self.answer(0), np.generic)
+
+    def array(self, codes: Codes, missing: NDArray[np.bool_]) -> Any:
+        """Answers as an Arrow array of the column's type, null where they are missing."""
+        import pyarrow as pa
+
+        if self.base.of_doubles:
+            return pa.array(doubles_of(codes), mask=missing)
+        if self.arrow_type is None:
+            return pa.array(codes.view(np.uint64) ^ np.uint64(2**63) if self is UNSIGNED else codes, mask=missing)
+        if pa.types.is_decimal(self.arrow_type):
+            answers = [None if is_missing else self.answer(code) for code, is_missing in _pairs(codes, missing)]
+            return pa.array(answers, pa.decimal128(38, self.arrow_type.scale))
+        whole = pa.int32() if pa.types.is_date32(self.arrow_type) else pa.int64()
+        return pa.array(np.where(missing, 0, codes), mask=missing).cast(whole).cast(self.arrow_type)
+
+
+def _pairs(codes: Codes, missing: NDArray[np.bool_]) -> Iterable[tuple[int, bool]]:
+    return zip(codes.tolist(), missing.tolist(), strict=True)
 
 
 def _float_code(hint: Any) -> Fraction:
@@ -48,7 +73,7 @@ UNSIGNED: Final = Kind(
 )
 
 
-def decimals_of(scale: int) -> Kind:
+def decimals_of(scale: int, arrow_type: Any = None) -> Kind:
     """Fixed-point numbers: integers in units of 10^-scale."""
     exact = Context(prec=40)
     return Kind(
@@ -56,10 +81,11 @@ def decimals_of(scale: int) -> Kind:
         base_of_integers(),
         lambda code: Decimal(code).scaleb(-scale, context=exact),
         lambda hint: Fraction(hint) * Fraction(10) ** scale,
+        arrow_type,
     )
 
 
-def times_of(name: str, unit: str, kind: Any) -> Kind:
+def times_of(name: str, unit: str, kind: Any, arrow_type: Any = None) -> Kind:
     """Timestamps or durations in a unit, or dates; NaT is no answer."""
     if unit == "D":
         base = base_of_integers(-(2**31), 2**31 - 1)
@@ -72,6 +98,7 @@ def times_of(name: str, unit: str, kind: Any) -> Kind:
         base,
         lambda code: kind(code, unit),
         lambda hint: Fraction(int(kind(hint, unit).astype(np.int64))),
+        arrow_type,
     )
 
 

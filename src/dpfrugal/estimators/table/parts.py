@@ -39,14 +39,16 @@ def part_of(array: Any) -> Part:
     if pa.types.is_decimal(kind):
         if kind.bit_width > 128:
             return _of_numpy(array.cast(pa.float64()).to_numpy(zero_copy_only=False), missing)
-        return Part(decimals_of(kind.scale), _unscaled(array.cast(pa.decimal128(38, kind.scale))), missing)
+        return Part(decimals_of(kind.scale, kind), _unscaled(array.cast(pa.decimal128(38, kind.scale))), missing)
     if pa.types.is_date32(kind):
         days = array.view(pa.int32()).to_numpy(zero_copy_only=False)
-        return Part(times_of("date", "D", np.datetime64), days, missing)
+        return Part(times_of("date", "D", np.datetime64, kind), days, missing)
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_date64(kind):
         unit = "ms" if pa.types.is_date64(kind) else kind.unit
         scalar = np.timedelta64 if pa.types.is_duration(kind) else np.datetime64
-        return Part(times_of(str(kind), unit, scalar), array.view(pa.int64()).to_numpy(zero_copy_only=False), missing)
+        return Part(
+            times_of(str(kind), unit, scalar, kind), array.view(pa.int64()).to_numpy(zero_copy_only=False), missing
+        )
     raise ItemTypeError(f"data must be numbers, dates, timestamps or durations; the column holds {kind}.")
 
 

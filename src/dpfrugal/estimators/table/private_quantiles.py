@@ -3,18 +3,20 @@
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from os import PathLike
+from pathlib import Path
 from typing import Any, get_args
-
-import numpy as np
 
 from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
-from dpfrugal.errors import ItemError
+from dpfrugal.errors import ItemError, ParameterError
 from dpfrugal.estimators.table.answers import answers, intervals_around, ranks_of
 from dpfrugal.estimators.table.columns import read_column
 from dpfrugal.estimators.table.intervals import IntervalOf, IntervalRule
 from dpfrugal.estimators.table.kinds import Kind, hinted
+from dpfrugal.estimators.table.order_statistics import SortedRows
+from dpfrugal.estimators.table.person_rows import person_rows
 from dpfrugal.estimators.table.plan import Asked, plan_of
 from dpfrugal.estimators.table.radius import Interval
 from dpfrugal.estimators.table.release import TableRelease
@@ -36,7 +38,10 @@ def private_quantiles(
     high: Any = None,
     decimals: int | None = None,
     nan_policy: NanPolicy = "raise",
+    person: str | None = None,
     max_items_per_person: int = 1,
+    memory: int | None = None,
+    header: bool | None = None,
     ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> TableRelease:
@@ -48,7 +53,9 @@ def private_quantiles(
     with ``neighbours="add-remove"``, by one row more; or by the at most ``max_items_per_person`` rows of one person.
     Each answer has an interval that holds the quantile of the population from which the rows are a sample with
     probability ``confidence`` or, with ``interval_of="table"``, that of the table itself; it costs half of the
-    guarantee, which ``intervals=False`` leaves to the answers.
+    guarantee, which ``intervals=False`` leaves to the answers. ``person`` names a column of ids: of each person at most
+    ``max_items_per_person`` rows count, chosen at random. Rows of files are held where they take at most ``memory``
+    bytes, and are read again otherwise; ``header`` says whether files of text have one, where that is in doubt.
     ``low``, ``high`` and ``decimals`` are public hints, never needed: rows beyond ``low`` and ``high`` count as these.
     An answer has the column's type, which is public; a list of numbers counts as floats, as it states no type.
     With a ``ledger`` the guarantee is spent on ``dataset`` before anything is drawn.
@@ -80,25 +87,33 @@ def private_quantiles(
         by=private_quantiles.__name__,
         max_items_per_person=asked.rows_per_person,
         neighbours=neighbours,
+        asked={"column": column, "quantiles": list(checked), "source": source_name(data)},
     )
-    read = read_column(data, column, nan_policy)
-    if not read.rows and neighbours == "replace":
+    if person is None:
+        read = read_column(data, column, nan_policy, memory, header=header)
+        kind, number = read.kind, read.rows
+    else:
+        if column is None:
+            raise ParameterError("column must name a column of the table where person names one; it was not given.")
+        kind, counted, number = person_rows(data, column, person, asked.rows_per_person, nan_policy)
+    if not number and neighbours == "replace":
         raise ItemError("The data has no rows: there is no quantile to find.")
-    base = hinted(read.kind, low, high, decimals)
-    rows = read.ordered(base.low, base.high)
+    base = hinted(kind, low, high, decimals)
+    limits = base.low, base.high
+    rows = read.ordered(*limits) if person is None else SortedRows(counted, *limits)
     rows.prepare(ranks_of(plan, rows.rows))  # whatever the rows are read from is read before anything is spent
     account.before_noise()
     with account.owning_up():
         codes = answers(rows, plan, base)
         order = [asked.quantiles.index(Fraction(repr(q))) for q in checked]
-        drawn = [_ends(read.kind, interval) for interval in intervals_around(rows, plan, base, codes)]
+        drawn = [_ends(kind, interval) for interval in intervals_around(rows, plan, base, codes)]
         return TableRelease(
-            values=tuple(read.kind.answer(codes[at]) for at in order),
+            values=tuple(kind.answer(codes[at]) for at in order),
             lower=tuple(drawn[at][0] for at in order) if intervals else None,
             upper=tuple(drawn[at][1] for at in order) if intervals else None,
             quantiles=checked,
             guarantee=guarantee,
-            items=read.rows if neighbours == "replace" else None,
+            items=number if neighbours == "replace" else None,
             max_items_per_person=asked.rows_per_person,
             neighbours=neighbours,
             plan=plan,
@@ -119,4 +134,11 @@ def _ends(kind: Kind, interval: Interval) -> tuple[Any, Any]:
     low, high = kind.answer(interval.low), kind.answer(interval.high)
     if interval.bounded:
         return low, high
-    return (None, None) if isinstance(low, np.generic) else (-math.inf, math.inf)
+    return (-math.inf, math.inf) if kind.has_infinity else (None, None)
+
+
+def source_name(data: Any) -> str:
+    """What a ledger's history calls the data: the name of a file, or the type of a table."""
+    if isinstance(data, str | PathLike):
+        return Path(data).name
+    return type(data).__name__

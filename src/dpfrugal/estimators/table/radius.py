@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -32,6 +33,10 @@ FINEST: Final = 53  # octaves below the value: its own unit in the last place
 BEYOND: Final = 64  # octaves above the value, with one radius each
 LIKELY: Final = 4  # a radius of a sixteenth of the value is the likeliest
 UNIT: Final = 2**30
+ITSELF: Final = UNIT // 4  # the mass of the radius 0
+# Of the smallest and the largest double: the first and the last k of a radius 2^(k/32).
+FIRST_STEP: Final = (-1073 - FINEST) * PER_OCTAVE
+LAST_STEP: Final = (1024 + BEYOND) * PER_OCTAVE
 
 
 @dataclass(frozen=True)
@@ -57,20 +62,63 @@ class Interval:
     bounded: bool = field(default=True)
 
 
+@dataclass(frozen=True)
+class RadiusTables:
+    """The radii 2^(k/32) for all k that any list has, and what the masses of lists are made of: public constants.
+
+    A list around a value of the octave m has k = 32·m + each of ``offsets``; row k of a table is its place
+    k − ``FIRST_STEP``. The mass of a radius is that ``near`` the value, by offset, and some for ``ordinary`` radii, by k.
+    """
+
+    offsets: NDArray[np.int64]
+    near: NDArray[np.float64]
+    radii: NDArray[np.float64]
+    whole: NDArray[np.uint64]  # radii between integers
+    ordinary: NDArray[np.float64]
+
+
+@cache
+def radius_tables() -> RadiusTables:
+    """A radius is a power of two times one of 32 doubles, so it is the same double wherever it is computed."""
+    fine = np.arange(-FINEST * PER_OCTAVE, 2 * PER_OCTAVE)
+    offsets = np.concatenate([fine, np.arange(2, BEYOND + 1) * PER_OCTAVE])
+    near = UNIT / (1 + np.abs(offsets / PER_OCTAVE + LIKELY)) ** 2
+    steps = np.arange(FIRST_STEP, LAST_STEP + 1)
+    ordinary = UNIT / (16 * (1 + np.abs(steps / PER_OCTAVE)) ** 2)
+    steps = np.clip(steps, -1074 * PER_OCTAVE, 1023 * PER_OCTAVE)
+    radii = np.ldexp(np.exp2(np.arange(PER_OCTAVE) / PER_OCTAVE)[steps % PER_OCTAVE], steps // PER_OCTAVE)
+    whole = np.where(radii < 2.0**64, radii, 0.0).astype(np.uint64)
+    whole[radii >= 2.0**64] = 2**64 - 1
+    return RadiusTables(offsets, near, radii, whole, ordinary)
+
+
+def numbers_of(base: Base, values: Codes) -> NDArray[np.float64]:
+    """The numbers that codes stand for, in float64: their octaves are those of the radii around them."""
+    return doubles_of(values) if base.of_doubles else values.astype(np.float64)
+
+
+def places_of(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The places in the tables from which the offsets of lists around finite numbers count."""
+    return np.frexp(numbers)[1] * np.int64(PER_OCTAVE) - FIRST_STEP
+
+
 def radii_around(base: Base, value: int) -> Radii:
-    """The public list for a value: 32 radii in each octave up to four times the value, then one an octave, then ∞."""
-    number = float(doubles_of(np.array([value]))[0]) if base.of_doubles else float(value)
-    octaves = _octaves(math.frexp(number)[1]) if math.isfinite(number) else np.zeros(0)
-    radii = np.exp2(np.clip(octaves, -1074.0, 1023.0))
+    """The public list for a value of the base: 32 radii an octave up to four times the value, then one, then ∞."""
+    tables, number = radius_tables(), numbers_of(base, np.array([value]))
+    at = places_of(number) + tables.offsets if np.isfinite(number[0]) else np.zeros(0, dtype=np.int64)
     if base.of_doubles:
         with np.errstate(over="ignore"):
-            low, high = codes_of(number - radii), codes_of(number + radii)
+            low, high = codes_of(number - tables.radii[at]), codes_of(number + tables.radii[at])
+        low, high = np.maximum(low, base.low), np.minimum(high, base.high)
     else:
-        whole = [int(radius) for radius in np.minimum(radii, 2.0**64).tolist()]
-        low, high = (_clipped([value + sign * radius for radius in whole], base) for sign in (-1, 1))
-    low = np.concatenate([[value], np.clip(low, base.low, base.high), [base.low]])
-    high = np.concatenate([[value], np.clip(high, base.low, base.high), [base.high]])
-    masses = np.concatenate([[UNIT // 4], _masses(octaves, math.frexp(number)[1]), [0]])
+        # The differences of integers have 64 bits, too.
+        whole, middle = tables.whole[at], np.array(value).view(np.uint64)
+        low = np.where(whole < np.uint64(value - base.low), (middle - whole).view(np.int64), base.low)
+        high = np.where(whole < np.uint64(base.high - value), (middle + whole).view(np.int64), base.high)
+    low = np.concatenate([[value], low, [base.low]])
+    high = np.concatenate([[value], high, [base.high]])
+    near = np.maximum(tables.near[: at.size] + tables.ordinary[at], 1.0).astype(np.int64)
+    masses = np.concatenate([[ITSELF], near, [0]])
     # A radius that is the same as the one before it, or the whole range already, adds nothing.
     new = np.append(True, (low[1:] < low[:-1]) | (high[1:] > high[:-1]))
     new[:-1] &= (low[:-1] > base.low) | (high[:-1] < base.high)
@@ -79,22 +127,6 @@ def radii_around(base: Base, value: int) -> Radii:
     # Half of the mass is on ∞: a table with too few rows must not be given a radius by chance.
     masses[-1] = max(masses.sum(), 1)
     return Radii(low[new], high[new], masses)
-
-
-def _octaves(middle: int) -> NDArray[np.float64]:
-    """The logarithms of the radii around a value of the octave ``middle``."""
-    fine = np.arange((middle - FINEST) * PER_OCTAVE, (middle + 2) * PER_OCTAVE) / PER_OCTAVE
-    return np.concatenate([fine, np.arange(middle + 2.0, middle + BEYOND + 1)])
-
-
-def _masses(octaves: NDArray[np.float64], middle: int) -> Codes:
-    """Most for a sixteenth of the value, some for 1, and the less the more octaves a radius is away from both."""
-    near = 1 / (1 + np.abs(octaves - (middle - LIKELY))) ** 2 + 1 / (16 * (1 + np.abs(octaves)) ** 2)
-    return np.maximum(near * UNIT, 1).astype(np.int64)
-
-
-def _clipped(numbers: Sequence[int], base: Base) -> Codes:
-    return np.array([min(max(number, base.low), base.high) for number in numbers], dtype=np.int64)
 
 
 class Spares:

@@ -1,0 +1,136 @@
+"""``quantiles_by``: quantiles of each group of a table, a few rows off, in any order, without bounds.
+
+>>> import dpfrugal as dpf, pyarrow as pa
+>>> flights = pa.table({"carrier": ["AA", "UA"] * 5_000, "delay": [10, 20] * 5_000})
+>>> table = quantiles_by(flights, "delay", 0.9, dpf.PureDP(epsilon=1.0), by="carrier", keys=["AA", "UA", "DL"])
+>>> table.select(["key", "value", "lower", "upper"]).to_pylist()[:2]
+[{'key': 'AA', 'value': 10, 'lower': 10, 'upper': 10}, {'key': 'UA', 'value': 20, 'lower': 20, 'upper': 20}]
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Literal
+
+from dpfrugal import parameters
+from dpfrugal.budget.ledger import Ledger
+from dpfrugal.budget.spending import Account
+from dpfrugal.errors import ItemError, ParameterError
+from dpfrugal.estimators.keyed.quantiles_by import walked_quantiles_by
+from dpfrugal.estimators.keyed.release_table import total_cost
+from dpfrugal.estimators.table.group_answers import Progress, answer_groups
+from dpfrugal.estimators.table.group_table import group_table
+from dpfrugal.estimators.table.grouped_rows import read_groups
+from dpfrugal.estimators.table.intervals import IntervalOf
+from dpfrugal.estimators.table.kinds import hinted
+from dpfrugal.estimators.table.plan import Asked, plan_of
+from dpfrugal.estimators.table.private_quantiles import interval_rule, source_name
+from dpfrugal.keys.index import MOST_KEYS
+from dpfrugal.parameters import NanPolicy, Neighbours, NullKeys
+from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, checked_guarantee
+
+Method = Literal["table", "walk"]
+
+
+def quantiles_by(
+    data: Any,
+    column: str,
+    quantiles: float | Sequence[float],
+    guarantee: Guarantee,
+    *,
+    by: str | Sequence[str],
+    keys: Any = None,
+    discover_keys: ApproxDP | None = None,
+    other: Any = None,
+    null_keys: NullKeys = "raise",
+    person: str | None = None,
+    max_items_per_person: int = 1,
+    max_keys_per_person: int | None = None,
+    neighbours: Neighbours = "replace",
+    intervals: bool = True,
+    confidence: float = 0.95,
+    interval_of: IntervalOf = "population",
+    counts: bool = True,
+    low: Any = None,
+    high: Any = None,
+    decimals: int | None = None,
+    nan_policy: NanPolicy = "raise",
+    max_keys: int = MOST_KEYS,
+    memory: int | None = None,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    progress: Progress | None = None,
+    method: Method = "table",
+    start: float | None = None,
+    rounds: int | None = None,
+    adaptive_steps: bool | None = None,
+    threads: int | None = None,
+    coin_seed: int | None = None,
+) -> Any:
+    """Private quantiles of ``column`` for each key of ``by``, a column or several: a pyarrow.Table.
+
+    Its columns are key, quantile, value, lower and upper, rows and reason; where several columns are the key, these
+    stand in its place. The whole table costs one guarantee, for neighbours of which one row changes its value *and*
+    its key, or with ``neighbours="add-remove"`` is there or not (Theorem 19); or for the at most
+    ``max_items_per_person`` rows of one person (in each of ``max_keys_per_person`` keys), which ``person``, a column of
+    ids, enforces by random priorities. Which keys there are is data: declare them as ``keys``, or say what it may cost
+    to find them (``discover_keys=ApproxDP(...)``, on top of the guarantee). Rows of other keys are left out, or are one
+    more group that is shown as ``other``.
+
+    ``rows`` is a noisy number of rows, a tenth of the guarantee; ``counts=False`` saves it. ``lower`` and ``upper``
+    bound the quantile of the population or, with ``interval_of="table"``, of the group itself; ``intervals=False``
+    saves half of the guarantee. A group that is too small for its quantile has no value but a ``reason``; without
+    intervals and counts nothing tells that. ``low``, ``high`` and ``decimals`` are public hints, never needed.
+
+    ``method="walk"`` is the paper's random walk, one integer per key, for which ``decimals``, ``start``, ``rounds``,
+    ``adaptive_steps``, ``threads`` and ``coin_seed`` are; its columns are key, quantile, value and alpha.
+    """
+    given = {"start": start, "rounds": rounds, "adaptive_steps": adaptive_steps, "threads": threads}
+    given["coin_seed"] = coin_seed
+    walk: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    parameters.one_of("method", method, ("table", "walk"))
+    if method == "walk":
+        common = {
+            "keys": keys, "discover_keys": discover_keys, "null_keys": null_keys, "nan_policy": nan_policy,
+            "max_items_per_person": max_items_per_person, "max_keys_per_person": max_keys_per_person,
+            "max_keys": max_keys, "ledger": ledger, "dataset": dataset,
+        }  # fmt: skip
+        if not isinstance(by, str):
+            raise ParameterError('by must be the name of one column for method="walk".')
+        more = walk if decimals is None else walk | {"decimals": decimals}
+        return walked_quantiles_by(data, column, quantiles, guarantee, by=by, person=person, **common, **more)
+    if walk:
+        raise ParameterError(f'{next(iter(walk))} is for method="walk": a table needs none.')
+    checked = parameters.quantiles(quantiles)
+    per_person = parameters.max_items_per_person(max_items_per_person)
+    keys_per_person = parameters.max_keys_per_person(max_keys_per_person)
+    asked = Asked(
+        tuple(sorted(Fraction(repr(q)) for q in checked)),
+        checked_guarantee(guarantee),
+        parameters.neighbours(neighbours),
+        grouped=True,
+        rows_per_person=per_person * (keys_per_person or 1),
+        intervals=interval_rule(intervals, confidence, interval_of),
+        counts=parameters.truth("counts", counts),
+    )
+    plan = plan_of(asked)
+    account = Account.opened(
+        *(ledger, dataset, guarantee if ledger is None else total_cost(guarantee, discover_keys)),
+        by=quantiles_by.__name__,
+        max_items_per_person=per_person,
+        neighbours=neighbours,
+        asked={"column": column, "by": by if isinstance(by, str) else list(by), "quantiles": list(checked)}
+        | {"source": source_name(data)},
+    )
+    grouped = read_groups(
+        data, column, by, keys=keys, discover_keys=discover_keys, other=other, null_keys=null_keys, person=person,
+        max_items_per_person=per_person, max_keys_per_person=keys_per_person, nan_policy=nan_policy,
+        max_keys=max_keys, memory=memory,
+    )  # fmt: skip
+    if not grouped.rows and neighbours == "replace":
+        raise ItemError("The data has no rows: there is no quantile to find.")
+    base = hinted(grouped.kind, low, high, decimals)
+    account.before_noise()
+    with account.owning_up():
+        shown = grouped.discover()
+        found = answer_groups(shown, plan, base, progress)
+        return group_table(shown, plan, found, checked, discover_keys, per_person, keys_per_person)
