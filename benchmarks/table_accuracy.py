@@ -10,7 +10,6 @@ distance of every other answer is capped.
 """
 
 import argparse
-import inspect
 import math
 import multiprocessing
 import time
@@ -150,11 +149,6 @@ def off_of_groups(law: Law, rng: np.random.Generator, quantiles: Sequence[float]
     ]
 
 
-def grouped() -> bool:
-    """Whether quantiles_by is that of tables."""
-    return "counts" in inspect.signature(dpf.quantiles_by).parameters
-
-
 Cell = tuple[tuple[float, ...], int, float, bool]  # quantiles, rows, ε, per group
 LAWS: dict[str, Law] = {}
 
@@ -188,9 +182,8 @@ def main() -> None:
     options = parser.parse_args()
     began = time.perf_counter()
     LAWS.update({law.name: law for law in (*NINE, *PAPER, *real_laws())})
-    lines = [line for line in LINES if grouped() or not line.groups]
     wanted: dict[tuple[str, int], dict[Cell, None]] = {}
-    for line in lines:
+    for line in LINES:
         for law in LAWS.values():
             for cell in cells_of(line) if law.ordinary or not line.ordinary else ():
                 wanted.setdefault((law.name, cell[1]), {})[cell] = None
@@ -202,8 +195,8 @@ def main() -> None:
     for name, cell, error in outcomes:
         errors.setdefault(cell, {})[name] = error
     print(f"{len(LAWS)} laws, {options.tables} tables a cell, ε = 1 where no other is named\n")
-    summary(lines, errors)
-    details(lines, errors)
+    summary(LINES, errors)
+    details(LINES, errors)
     print(f"\n{time.perf_counter() - began:.0f} s")
 
 
@@ -226,8 +219,6 @@ def summary(lines: Sequence[Line], errors: dict[Cell, dict[str, float]]) -> None
         if line.asked_of_median is not None:
             asked = f"≤ {line.asked_of_median:g} in the median law, {asked} in the worst"
         print(f"| {line.name} | {asked} | {middle:.1f} | {' | '.join(worst)} |")
-    if not grouped():
-        print("\nper group: not measured, as quantiles_by has no counts=False yet")
 
 
 def details(lines: Sequence[Line], errors: dict[Cell, dict[str, float]]) -> None:
