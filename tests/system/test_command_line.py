@@ -30,8 +30,11 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 WALK = ("--algorithm", "dp-frugal-1u")
 
 
-@pytest.mark.parametrize("options", [(), ("--decimals", 2), (*WALK, "--decimals", 2, "--start", 40)])
-def test_quantile_command__reads_a_file(parquet: Path, options: tuple[object, ...]) -> None:
+SEGMENTS = ("--algorithm", "private-quantile")
+
+
+@pytest.mark.parametrize("options", [SEGMENTS, (*SEGMENTS, "--decimals", 2), (*WALK, "--decimals", 2, "--start", 40)])
+def test_quantile_command__reads_a_file_in_one_scan(parquet: Path, options: tuple[object, ...]) -> None:
     done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "-q", 0.9, "--epsilon", 1, *options)
     assert done.returncode == 0, done.stderr
     rows = [line.split("\t") for line in done.stdout.splitlines()]
@@ -66,7 +69,7 @@ def test_quantile_command__prints_json_with_the_claim(options: list[str], claim:
 
 def test_quantile_command__reads_standard_input() -> None:
     text = "\n".join(map(str, ITEMS[:50_000]))
-    done = run("quantile", "-", "-q", 0.5, "--epsilon", 1, "--decimals", 2, "--start", 45, text=text)
+    done = run("quantile", "-", "-q", 0.5, "--epsilon", 1, "--decimals", 2, "--start", 45, *SEGMENTS, text=text)
     assert abs(float(done.stdout.split()[1]) - 50) < 1
 
 
@@ -84,8 +87,8 @@ def test_quantile_command__adds_more_noise_for_people_with_many_items(parquet: P
     assert "10 items" in ten["unit"]
 
 
-def test_quantile_command__prints_intervals_in_json_by_default(parquet: Path) -> None:
-    done = run("quantile", parquet, "--column", "ms", "-q", 0.5, "-q", 0.99, "--epsilon", 1, "--json")
+def test_quantile_command__prints_intervals_of_segments_in_json(parquet: Path) -> None:
+    done = run("quantile", parquet, "--column", "ms", "-q", "0.5,0.99", "--epsilon", 1, "--json", *SEGMENTS)
     answer = json.loads(done.stdout)
     for q, value, (low, high) in zip(answer["quantiles"], answer["values"], answer["intervals"], strict=True):
         assert low <= value <= high
@@ -97,7 +100,7 @@ def test_quantile_command__prints_intervals_in_json_by_default(parquet: Path) ->
 def test_quantile_command__points_out_a_sorted_file(tmp_path: Path) -> None:
     path = tmp_path / "sorted.parquet"
     pq.write_table(pa.table({"ms": np.sort(ITEMS)}), path)
-    done = run("quantile", path, "-q", 0.5, "--epsilon", 1)
+    done = run("quantile", path, "-q", 0.5, "--epsilon", 1, *SEGMENTS)
     assert "segments of the stream disagree" in done.stderr
     assert "too few items" not in done.stderr
 
@@ -113,7 +116,8 @@ def test_command_line__ends_in_a_sentence_on_bad_files(parquet: Path, tmp_path: 
     ask = ("-q", 0.5, "--epsilon", 1)
     assert "no such file" in refused("quantile", tmp_path / "nope.parquet", *ask)
     assert "there are 'ms', 'endpoint'" in refused("quantile", parquet, "--column", "nope", *ask)
-    assert "not numeric" in refused("quantile", parquet, "--column", "endpoint", *ask)
+    assert "the column holds string" in refused("quantile", parquet, "--column", "endpoint", *ask)
+    assert "not numeric" in refused("quantile", parquet, "--column", "endpoint", *ask, *WALK)
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(parquet.read_bytes()[:-1000])
     assert "truncated or damaged" in refused("quantile", broken, "--column", "ms", *ask)
@@ -124,7 +128,8 @@ def test_command_line__ends_in_a_sentence_on_bad_files(parquet: Path, tmp_path: 
     assert "4242" not in message
     header = tmp_path / "header.csv"
     header.write_text("ms\n")
-    assert "no items" in refused("quantile", header, "--column", "ms", *ask)
+    assert "no rows" in refused("quantile", header, "--column", "ms", *ask)
+    assert "no items" in refused("quantile", header, "--column", "ms", *ask, *WALK)
     holes = tmp_path / "holes.csv"
     holes.write_text("ms,b\n1,x\n,y\n")
     assert "--nan-policy omit" in refused("quantile", holes, "--column", "ms", *ask)
@@ -142,26 +147,35 @@ def test_command_line__ends_in_a_sentence_on_bad_files(parquet: Path, tmp_path: 
         (["-q", "0.5", "--epsilon", "1", "--rho", "1"], "--rho"),
         (["-q", "0.5", "--delta", "1e-6"], "--delta needs --epsilon"),
         (["-q", "0", "--epsilon", "1"], "strictly between 0 and 1"),
-        (["-q", "0.5", "--epsilon", "1", "--column", "ms"], "for files"),
-        (["-q", "0.5", "--epsilon", "1", "--format", "csv"], "for files"),
+        (["-q", "0.5", "--epsilon", "1", "--column", "ms", *WALK], "for files"),
+        (["-q", "0.5", "--epsilon", "1", "--format", "csv", *WALK], "for files"),
         (["-q", "0.5", "--epsilon", "1", *WALK, "--decimals", "99"], "decimals"),
         (["-q", "0.5", "--rho", "-1"], "rho"),
         (["-q", "0.5", "--epsilon", "1", "--decimals", "99"], "decimals"),
-        (["-q", "0.5", "--epsilon", "20", "--delta", "1e-6", "--calibration", "classic"], "--calibration analytic"),
+        (
+            ["-q", "0.5", "--epsilon", "20", "--delta", "1e-6", "--calibration", "classic", *WALK],
+            "--calibration analytic",
+        ),
         (["-q", "0.5", "--epsilon", "1", "--algorithm", "magic"], "algorithm"),
         (["--epsilon", "1"], "quantile"),
-        (["-q", "x", "--epsilon", "1"], "valid"),
+        (["-q", "x", "--epsilon", "1"], "--quantile must be a number"),
+        (["-q", "0.5,x", "--epsilon", "1"], "--quantile must be a number"),
+        (["-q", "0.5", "--epsilon", "x"], "valid"),
+        (["-q", "0.5", "--epsilon", "1", "--bogus"], "No such option"),
     ],
 )
 def test_command_line__ends_in_a_sentence_on_bad_options(options: list[str], word: str) -> None:
-    assert word in refused("quantile", "-", *options, text="1\n2\n")
+    said = refused("quantile", "-", *options, text="1\n2\n")
+    assert word in said
+    assert said.count("\n") == 1
 
 
 def test_quantile_command__refuses_standard_input_that_is_no_number() -> None:
     message = refused("quantile", "-", "-q", 0.5, "--epsilon", 1, text="1\n2\nsecret\n")
     assert "Line 3" in message
     assert "secret" not in message
-    assert "no items" in refused("quantile", "-", "-q", 0.5, "--epsilon", 1, text="")
+    assert "no rows" in refused("quantile", "-", "-q", 0.5, "--epsilon", 1, text="")
+    assert "no items" in refused("quantile", "-", "-q", 0.5, "--epsilon", 1, *SEGMENTS, text="")
     assert "no items" in refused("watch", "-q", 0.5, "--epsilon", 1, "--every", 10, text="")
 
 
@@ -325,16 +339,18 @@ def test_plan_command__prints_json_and_says_where_classic_is_refused() -> None:
 
 
 def test_demo_command__draws_its_picture(tmp_path: Path) -> None:
-    done = run("demo", "--items", 200_000, "--output", tmp_path / "out")
+    done = run("demo", "--rows", 20_000, "--output", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    assert "p99" in done.stdout
-    assert (tmp_path / "out" / "convergence.png").read_bytes().startswith(b"\x89PNG")
-    assert "items" in refused("demo", "--items", 3)
+    assert "/search" in done.stdout
+    assert "too few rows" in done.stdout
+    assert (tmp_path / "out" / "requests.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "out" / "requests.csv").read_text().startswith('"time","endpoint","ms"\n')
+    assert "--rows" in refused("demo", "--rows", 3)
     (tmp_path / "file").write_text("")
-    assert "--output" in refused("demo", "--items", 1000, "--output", tmp_path / "file")
+    assert "--output" in refused("demo", "--rows", 10_000, "--output", tmp_path / "file")
 
 
 def test_command_line__has_help_and_a_version() -> None:
     assert run("--version").stdout.startswith("dpfrugal ")
-    for command in ([], ["quantile"], ["watch"], ["plan"], ["demo"], ["ledger"], ["ledger", "add"]):
+    for command in ([], ["quantile"], ["describe"], ["watch"], ["plan"], ["demo"], ["ledger"], ["ledger", "add"]):
         assert "Usage" in run(*command, "--help").stdout

@@ -50,7 +50,8 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess([], status, out.getvalue(), err.getvalue())
 
 
-ASK = ("--column", "delay", "-q", 0.5, "--epsilon", 1)
+WALK = ("--algorithm", "dp-frugal-1u")
+ASK = ("--column", "delay", "-q", 0.5, "--epsilon", 1, *WALK)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +139,7 @@ def test_quantile_by_command__shows_no_key_of_few_rows(tmp_path: Path) -> None:
     pq.write_table(pa.table({"key": ["a", "b"], "x": [1, 2]}), tmp_path / "few.parquet")
     done = run(
         "quantile", tmp_path / "few.parquet", "--column", "x", "--by", "key", "-q", 0.5, "--epsilon", 1,
-        "--discover-keys", "--delta", 1e-12,
+        "--discover-keys", "--delta", 1e-12, *WALK,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "key,quantile,value,alpha\n")
     assert "no key has rows enough" in done.stderr
@@ -179,8 +180,8 @@ BY = ("--by", "carrier", "--keys", "carriers.txt")
         ((*FLIGHTS, "--by", "carrier", "--keys", "carriers.txt", "--rounds", 0), "--rounds must be at least 1"),
         ((*FLIGHTS, "--by", "carrier", "--keys", "carriers.txt", "--person", "nobody"), "no column 'nobody'"),
         ((*FLIGHTS, "--by", "delay", "--keys", "carriers.txt"), "must name different columns"),
-        ((*FLIGHTS, "--keys", "carriers.txt"), "are for --by"),
-        ((*FLIGHTS, "--null-keys", "drop"), "are for --by"),
+        ((*FLIGHTS, "--keys", "carriers.txt"), "--keys is for --by"),
+        ((*FLIGHTS, "--null-keys", "drop"), "--null-keys is for --by"),
         ((*FLIGHTS, *BY, "--algorithm", "private-quantile"), "leave out --algorithm private-quantile"),
         ((*FLIGHTS, *BY, "--json", "--output", "a.csv"), "--json writes JSON Lines, not csv"),
         ((*FLIGHTS, *BY, "--json", "--to", "parquet", "--output", "a.x"), "--json writes JSON Lines, not parquet"),
@@ -230,7 +231,7 @@ def test_quantile_by_command__takes_keys_of_a_csv_as_text_and_empty_ones_as_miss
     """NA is a country and an airline; 1.5 and 1.50 are two texts."""
     monkeypatch.chdir(tmp_path)
     Path("rows.csv").write_text("key,x\n" + "NA,1\n1.5,1\n1.50,1\n,1\n" * 100)
-    ask = ("quantile", "rows.csv", "--column", "x", "--by", "key", "-q", 0.5, "--epsilon", 2000, "--delta", 1e-6)
+    ask = ("quantile", "rows.csv", "--column", "x", "--by", "key", "-q", 0.5, "--epsilon", 2000, "--delta", 1e-6, *WALK)
     done = run(*ask, "--discover-keys", "--null-keys", "drop")
     assert [row["key"] for row in csv.DictReader(done.stdout.splitlines())] == ["1.5", "1.50", "NA"]
     assert "ε=2000, δ=1e-06 per item" in done.stderr
@@ -298,7 +299,7 @@ def test_quantile_by_command__ends_batches_where_no_row_decides(
         rounds = ("--rounds", 3) if kind == "parquet" else ()
         done = run(
             "quantile", path, "--column", "x", "--by", "key", "--keys", tmp_path / "keys.txt", "-q", 0.5,
-            "--epsilon", 1, "--person", "who", *rounds,
+            "--epsilon", 1, "--person", "who", *rounds, *WALK,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         cuts.append(taken.copy())

@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 from dataclasses import fields
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,6 +28,7 @@ from dpfrugal.errors import DPFrugalError
 from dpfrugal.version import __version__
 
 BAD_INPUT = 2
+UsageError: Any = typer.BadParameter.__base__  # of click, of which typer may carry its own copy
 # The library's parameters that are options here, and the option's name if it is another.
 SHARED = {field.name for kind in (EstimatorOptions, KeyOptions, TableOptions) for field in fields(kind)}
 PARAMETERS = SHARED | {"quantile", "column", "columns", "by", "half_life", "runs", "beta", "sure"}
@@ -78,7 +79,15 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ε shows a question mark
     try:
-        app(prog_name="dpfrugal")
+        sys.exit(app(prog_name="dpfrugal", standalone_mode=False))
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()
+            sys.exit(BAD_INPUT)
+        command = "" if error.ctx is None else f" (see {error.ctx.command_path} --help)"
+        said = " ".join(error.format_message().rstrip(".").split())
+        sys.stderr.write(f"dpfrugal: {said}{command}.\n")
+        sys.exit(BAD_INPUT)
     except DPFrugalError as error:
         said = in_options(str(error))
         sys.stderr.write(f"dpfrugal: {' '.join([said, *getattr(error, '__notes__', ())])}\n")

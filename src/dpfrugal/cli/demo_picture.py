@@ -16,35 +16,45 @@ def draw(
     total: float,
     picture: Path,
 ) -> None:
-    """Left: the rhythm of the day in the exact numbers. Right: what is released of it."""
+    """The rhythm of the day in exact numbers; what is released of it; and how far that is off."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (left, right) = plt.subplots(
-        1, 2, figsize=(11, 4.6), layout="constrained", width_ratios=(2, 3), sharey=True
-    )
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(14, 4.6), layout="constrained")
+    middle.sharey(left)
     _day(left, generated)
     names = list(dict.fromkeys(name for name, *_ in answers))
     for k, q in enumerate(QUANTILES):
-        label = f"p{100 * q:g}"
+        label: str | None = f"p{100 * q:g}"
         for name, asked, value, low, high in answers:
-            if asked != q:
+            if asked != q or (name, q) not in exact:
                 continue
-            place = names.index(name) + 0.24 * (k - 1)
-            if (name, q) in exact:
-                right.plot([place - 0.1, place + 0.1], [exact[name, q]] * 2, color="black", linewidth=1.4, zorder=3)
-            if value is not None:
-                right.vlines(place, low, high, color=f"C{k}", linewidth=6, alpha=0.4)
-                right.plot(place, value, "o", color=f"C{k}", markersize=4.5, label=label if name == ALL else None)
-    shown = {name for name, _, value, _, _ in answers if value is not None}
-    for name in set(names) - shown:
-        right.text(names.index(name), 12, "too few\nrows", ha="center", va="bottom", fontsize=8, color="gray")
-    right.plot([], [], color="black", linewidth=1.4, label="exact")
-    right.set_xticks(range(len(names)), names)
-    right.set_title(f"Released: private values with 95% intervals (ε={total:g} in all)")
-    right.legend(loc="upper left", ncols=2)
+            place, true = names.index(name) + 0.24 * (k - 1), exact[name, q]
+            middle.plot([place - 0.1, place + 0.1], [true] * 2, color="black", linewidth=1.4, zorder=3)
+            if value is None:
+                continue
+            middle.plot(place, value, "o", color=f"C{k}", markersize=5, label=label)
+            percent = [100 * (end / true - 1) for end in (value, low, high)]
+            right.vlines(place, percent[1], percent[2], color=f"C{k}", linewidth=5, alpha=0.4)
+            right.plot(place, percent[0], "o", color=f"C{k}", markersize=5)
+            label = None
+    known = {name for name, _, value, _, _ in answers if value is not None}
+    for axes in (middle, right):
+        for name in names:
+            if name not in known:
+                place = (names.index(name), 0.02)
+                across = axes.get_xaxis_transform()
+                axes.text(*place, "too few\nrows", transform=across, ha="center", fontsize=8, color="gray")
+        axes.set_xticks(range(len(names)), names, rotation=30, ha="right", rotation_mode="anchor")
+        axes.set_xlim(-0.6, len(names) - 0.4)
+    middle.plot([], [], color="black", linewidth=1.4, label="exact")
+    middle.set_title(f"Private values over exact ones (ε={total:g} in all)")
+    middle.legend(loc="upper left", ncols=2)
+    right.axhline(0, color="black", linewidth=1.4)
+    right.set_ylabel("difference from the exact quantile (%)")
+    right.set_title("The same with 95% intervals")
     figure.savefig(picture, dpi=130)
     plt.close(figure)
 
@@ -63,4 +73,4 @@ def _day(axes: "Axes", generated: Any) -> None:
     axes.set_yscale("log")
     axes.set_xlabel("hour of the day")
     axes.set_ylabel("latency (ms)")
-    axes.set_title("The file: every half hour (exact, not released)")
+    axes.set_title("The file: each half hour (exact, not released)")

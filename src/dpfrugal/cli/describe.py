@@ -66,8 +66,9 @@ def describe(
 
     Each column gets an equal part of the guarantee, which is stated. Dates and times count as numeric.
 
-    A terminal shows a table; a pipe gets tab-separated lines: column, quantile, value and, with --intervals, lower and
-    upper. A value is blank where the rows are too few for it.
+    A pipe gets a line per column and quantile: column, q, value, with --intervals lower and upper end, tabs between.
+
+    A value is blank where the rows are too few for it; standard error says how many are needed.
 
     Example: dpfrugal describe requests.parquet --epsilon 1 --picture requests.png
 

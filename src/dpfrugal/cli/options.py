@@ -134,7 +134,11 @@ class KeyOptions:
 
     keys: Annotated[
         Path | None,
-        typer.Option(help="The keys: a text file with one per line, or a Parquet or Arrow file.", rich_help_panel=KEYS),
+        typer.Option(
+            help="The keys: a text file with one per line, or a Parquet or Arrow file. For several columns a CSV, "
+            "Parquet or Arrow file that has these columns.",
+            rich_help_panel=KEYS,
+        ),
     ] = None
     discover_keys: Annotated[
         bool,

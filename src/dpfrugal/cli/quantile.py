@@ -62,13 +62,15 @@ def quantile(
 ) -> None:
     """Private quantiles of a column of numbers or times, in any order of rows; no bounds are needed.
 
-    One guarantee covers all quantiles together. A terminal shows a table; a pipe gets a line per quantile, tabs
-    between: q, value, lower and upper end of its interval. A value is blank where the rows are too few for it.
+    One guarantee covers all quantiles together.
 
-    With --by there is a quantile for each key, and one guarantee covers all keys. Name the keys with --keys, or let
-    --discover-keys find those that have many rows.
+    A pipe gets a line per quantile: q, value, lower and upper end of its interval, with tabs between.
 
-    A CSV file has a header if you name a --column; columns may be divided by commas, semicolons or tabs.
+    A value is blank where the rows are too few for it; standard error says how many are needed.
+
+    With --by there is a quantile for each key, and one guarantee covers all: name the keys, or let them be discovered.
+
+    A CSV file has a header if you name a --column; commas, semicolons or tabs divide its columns.
 
     Example: dpfrugal quantile requests.parquet --column ms -q 0.5,0.99 --epsilon 1
 

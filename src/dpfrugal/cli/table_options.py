@@ -18,7 +18,7 @@ Format = Literal["parquet", "csv", "ndjson", "arrow"]
 Files = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE...",
+        metavar="FILE",
         show_default=False,
         help="Parquet, CSV, JSON Lines or Arrow files, folders of these or patterns such as 'logs/*.parquet'; text may "
         "be compressed (.gz, .zst). For standard input: -",

@@ -77,7 +77,7 @@ def watch(
 
     Example: tail -f access.log | dpfrugal watch --by --keys routes.txt -q 0.99 --epsilon 1 --every 1m
     """
-    from dpfrugal.cli.estimator_from_options import estimator_from, last_release, shown_values
+    from dpfrugal.cli.estimator_from_options import estimator_from, last_release, record, shown_values
     from dpfrugal.cli.stderr_notes import doubts, header, note, row
     from dpfrugal.cli.stdin_periods import Period
     from dpfrugal.cli.watch_checkpoint import WatchCheckpoint
@@ -121,8 +121,8 @@ def watch(
             note(doubt)
         doubtful = bool(said)
         if as_json:
-            record = release.to_dict() | {"items": estimator.items, "went_on_at": checkpoint.went_on_at}
-            return [json.dumps(record, ensure_ascii=False)]
+            told = record(release) | {"items": estimator.items, "went_on_at": checkpoint.went_on_at}
+            return [json.dumps(told, ensure_ascii=False)]
         values = shown_values(release, options)
         if not sys.stdout.isatty():
             return ["\t".join([str(estimator.items), *values])]
