@@ -22,7 +22,7 @@ import numpy as np
 
 import dpfrugal as dpf
 from benchmarks.laws import PAPER, Floats
-from benchmarks.table_accuracy import ALONE, rows_off
+from benchmarks.table_accuracy import rows_off
 
 EPSILON = 1.0
 QUANTILES = (0.1, 0.5, 0.9, 0.99)
@@ -41,7 +41,7 @@ Estimate = Callable[[Floats, float, tuple[float, float]], float]
 
 
 def table(rows: Floats, q: float, bounds: tuple[float, float]) -> float:
-    return float(dpf.private_quantiles(rows, q, dpf.PureDP(epsilon=EPSILON), **ALONE).value)
+    return float(dpf.private_quantiles(rows, q, dpf.PureDP(epsilon=EPSILON), intervals=False).value)
 
 
 def private_quantile(rows: Floats, q: float, bounds: tuple[float, float]) -> float:

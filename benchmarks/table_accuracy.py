@@ -10,7 +10,6 @@ distance of every other answer is capped.
 """
 
 import argparse
-import inspect
 import math
 import multiprocessing
 import time
@@ -27,16 +26,12 @@ from dpfrugal.estimators.table.answers import answers
 from dpfrugal.estimators.table.columns import read_column
 from dpfrugal.estimators.table.kinds import hinted
 from dpfrugal.estimators.table.mechanism import CAP
-from dpfrugal.estimators.table.order_statistics import OrderStatistics
-from dpfrugal.estimators.table.plan import planned
+from dpfrugal.estimators.table.order_statistics import SortedRows
+from dpfrugal.estimators.table.plan import Asked, plan_of
 
 WHOLE = 100_000  # tables of more rows are not drawn whole
 DECILES = tuple(round(0.1 * i, 1) for i in range(1, 10))
 SINGLE = (0.5, 0.9, 0.99)
-# The interval's part of the budget is not spent where the answer alone is asked for.
-ALONE: dict[str, Any] = (
-    {"intervals": False} if "intervals" in inspect.signature(dpf.private_quantiles).parameters else {}
-)
 
 
 @dataclass(frozen=True)
@@ -91,12 +86,12 @@ LINES = (
 )
 
 
-class RowsAroundRank(OrderStatistics):
+class RowsAroundRank(SortedRows):
     """Those rows of a sorted table that can matter: of ranks ``first``, ``first`` + 1, … (from 1 on)."""
 
     def __init__(self, codes: Any, first: int, rows: int) -> None:
-        super().__init__()
-        self._codes, self._before, self._rows = np.sort(codes), first - 1, rows
+        super().__init__(codes)
+        self._before, self._rows = first - 1, rows
 
     @property
     def rows(self) -> int:
@@ -104,10 +99,10 @@ class RowsAroundRank(OrderStatistics):
         return self._rows
 
     def _ranked(self, first: int, last: int) -> Any:
-        return np.unique(self._codes[max(first - self._before, 0) : max(last + 1 - self._before, 0)])
+        return super()._ranked(max(first - self._before, 0), last - self._before)
 
     def _counted(self, codes: Any) -> tuple[Any, Any]:
-        below, upto = (np.searchsorted(self._codes, codes, side) for side in ("left", "right"))
+        below, upto = super()._counted(codes)
         return below + self._before, upto + self._before
 
 
@@ -121,20 +116,19 @@ def rows_off(rows: Rows, answer: Any, q: float, n: int, before: int = 0) -> floa
 
 def off_of_whole(rows: Rows, quantiles: Sequence[float], epsilon: float) -> list[float]:
     """How far the answers are off for a table that is at hand."""
-    release = dpf.private_quantiles(rows, quantiles, dpf.PureDP(epsilon=epsilon), **ALONE)
+    release = dpf.private_quantiles(rows, quantiles, dpf.PureDP(epsilon=epsilon), intervals=False)
     return [rows_off(rows, value, q, rows.size) for q, value in zip(quantiles, release.values, strict=True)]
 
 
 def off_of_part(law: Law, rng: np.random.Generator, q: float, n: int, epsilon: float) -> list[float]:
     """The same for a table of which only the rows around the rank are drawn."""
-    exact = Fraction(repr(q))
-    plan = planned((exact,), dpf.PureDP(epsilon=epsilon), "replace")
+    plan = plan_of(Asked((Fraction(repr(q)),), dpf.PureDP(epsilon=epsilon), "replace"))
     reach = math.ceil(CAP / plan.slopes[0]) + 3
     first, last = max(1, math.floor(q * n) - reach), min(n, math.ceil(q * n) + reach)
     rows = law.order_statistics(rng, n, first, last)
     column = read_column(rows, None, "raise")
-    base = hinted(column.kind, None, None, None)
-    (code,) = answers(RowsAroundRank(column.codes, first, n), plan, base)
+    around = RowsAroundRank(column.codes, first, n)
+    (code,) = answers(around, plan, hinted(column.kind, None, None, None))
     return [rows_off(rows, column.kind.answer(code), q, n, first - 1)]
 
 
@@ -153,11 +147,6 @@ def off_of_groups(law: Law, rng: np.random.Generator, quantiles: Sequence[float]
         [rows_off(group, value, q, n) for q, value in zip(quantiles, answer, strict=True)]
         for group, answer in zip(groups, values, strict=True)
     ]
-
-
-def grouped() -> bool:
-    """Whether quantiles_by is that of tables."""
-    return "counts" in inspect.signature(dpf.quantiles_by).parameters
 
 
 Cell = tuple[tuple[float, ...], int, float, bool]  # quantiles, rows, ε, per group
@@ -193,9 +182,8 @@ def main() -> None:
     options = parser.parse_args()
     began = time.perf_counter()
     LAWS.update({law.name: law for law in (*NINE, *PAPER, *real_laws())})
-    lines = [line for line in LINES if grouped() or not line.groups]
     wanted: dict[tuple[str, int], dict[Cell, None]] = {}
-    for line in lines:
+    for line in LINES:
         for law in LAWS.values():
             for cell in cells_of(line) if law.ordinary or not line.ordinary else ():
                 wanted.setdefault((law.name, cell[1]), {})[cell] = None
@@ -207,36 +195,42 @@ def main() -> None:
     for name, cell, error in outcomes:
         errors.setdefault(cell, {})[name] = error
     print(f"{len(LAWS)} laws, {options.tables} tables a cell, ε = 1 where no other is named\n")
-    summary(lines, errors)
-    details(lines, errors)
+    summary(LINES, errors)
+    details(LINES, errors)
     print(f"\n{time.perf_counter() - began:.0f} s")
 
 
 def summary(lines: Sequence[Line], errors: dict[Cell, dict[str, float]]) -> None:
-    """A row for every line: the largest median law of its cells, and the worst law of all."""
-    print("| rows off, root mean square | asked | median law | worst law |\n|---|---|---|---|")
+    """A row for every line: the largest median law of its cells, the worst law of all, and the worst real column."""
+    print("| rows off, root mean square | asked | median law | worst law | worst real column |\n|---|---|---|---|---|")
     for line in lines:
-        laws = {cell: _chosen(line, errors[cell]) for cell in cells_of(line)}
-        medians = [float(np.median(list(part.values()))) for part in laws.values()]
-        worst, name, n = max((part[name], name, cell[1]) for cell, part in laws.items() for name in part)
+        parts = {cell: _chosen(line, errors[cell]) for cell in cells_of(line)}
+        middle = max(float(np.median(list(part.values()))) for part in parts.values())
+        worst = []
+        for real in (False, True):
+            found = [
+                (part[name], name, cell[1])
+                for cell, part in parts.items()
+                for name in part
+                if (LAWS[name].population is not None) == real
+            ]
+            worst.append("{:.1f} ({}, n = {:,})".format(*max(found)) if found else "not measured")
         asked = f"≤ {line.asked_of_worst:g}"
         if line.asked_of_median is not None:
             asked = f"≤ {line.asked_of_median:g} in the median law, {asked} in the worst"
-        print(f"| {line.name} | {asked} | {max(medians):.1f} | {worst:.1f} ({name}, n = {n:,}) |")
-    if not grouped():
-        print("\nper group: not measured, as quantiles_by has no counts=False yet")
+        print(f"| {line.name} | {asked} | {middle:.1f} | {' | '.join(worst)} |")
 
 
 def details(lines: Sequence[Line], errors: dict[Cell, dict[str, float]]) -> None:
     """A row for every cell."""
-    print("\n| cell | n | median law | worst law |\n|---|---|---|---|")
+    print("\n| cell | n | median law | worst | second | third |\n|---|---|---|---|---|---|")
     for line in lines:
         for cell in cells_of(line):
             part = _chosen(line, errors[cell])
-            worst = max(part, key=lambda name: part[name])
+            worst = [f"{part[name]:.1f} ({name})" for name in sorted(part, key=lambda name: -part[name])[:3]]
             which = "nine deciles" if cell[0] == DECILES else ", ".join(f"{q:g}" for q in cell[0])
             where = f"{'per group, ' if cell[3] else ''}{which}{'' if cell[2] == 1 else f', ε = {cell[2]:g}'}"
-            print(f"| {where} | {cell[1]:,} | {np.median(list(part.values())):.1f} | {part[worst]:.1f} ({worst}) |")
+            print(f"| {where} | {cell[1]:,} | {np.median(list(part.values())):.1f} | {' | '.join(worst)} |")
 
 
 def _chosen(line: Line, part: dict[str, float]) -> dict[str, float]:

@@ -4,6 +4,9 @@ For a law the population is the law. For a real column the population is the col
 replacement; a column with ties has them in every table. The width is compared with that of the exact interval: the two
 order statistics that hold the quantile with probability 95% by the binomial law, which is not private.
 
+Of 452 coverages of 95%, each measured on 200 tables, the least is 90% by chance. So whatever is under 94% is measured
+again, on 1,000 other tables, and the second figure counts.
+
     python -m benchmarks.table_coverage [--tables 400] [--resamples 200] [--processes 2] [--only laws|columns]
 """
 
@@ -26,6 +29,7 @@ CELLS = ((0.5, 200), (0.9, 1_000), (0.99, 10_000), (0.5, 2_000), (0.9, 10_000), 
 ASKED_WIDTH = {100: 2.0, 1000: 1.1}
 COLUMN_QUANTILES, COLUMN_ROWS = (0.5, 0.9), 5_000
 FLOORS = (0.92, 0.93, 0.94)
+AGAIN, AGAIN_TABLES = 0.94, 1_000
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ def exact_ranks(q: float, n: int) -> tuple[int, int]:
 def covered(task: tuple[str, float, int, int]) -> Coverage:
     """How often the interval holds the quantile of one population, over so many tables."""
     name, q, n, tables = task
-    law, rng = POPULATIONS[name], np.random.default_rng([11, n, round(1000 * q), *name.encode()])
+    law, rng = POPULATIONS[name], np.random.default_rng([11, n, tables, round(1000 * q), *name.encode()])
     lowest, highest = law.quantiles(q)
     first, last = exact_ranks(q, n)
     outcomes = []
@@ -119,9 +123,12 @@ def of_laws(pool: Any, names: Sequence[str], tables: int) -> None:
 def of_columns(pool: Any, sizes: dict[str, int], resamples: int) -> None:
     """Print how many columns miss how often."""
     tasks = [(name, q, min(n, COLUMN_ROWS), resamples) for name, n in sizes.items() for q in COLUMN_QUANTILES]
-    found = pool.map(covered, tasks, chunksize=1)
+    screened = pool.map(covered, tasks, chunksize=1)
+    suspects = [(each.name, each.q, each.n, AGAIN_TABLES) for each in screened if each.covered < AGAIN]
+    again = {(each.name, each.q): each for each in pool.map(covered, suspects, chunksize=1)}
+    found = [again.get((each.name, each.q), each) for each in screened]
     print(f"\n{len(sizes)} real columns, q = 0.5 and 0.9, {resamples} tables of up to {COLUMN_ROWS:,} rows each, drawn")
-    print("with replacement from the column, ε = 1\n")
+    print(f"with replacement from the column, ε = 1; {len(again)} of {len(found)} measured on {AGAIN_TABLES:,} again\n")
     print("| coverage of interval(0.95) | cells of column and quantile | columns |\n|---|---|---|")
     for floor in FLOORS:
         under = [each for each in found if each.covered < floor]

@@ -142,8 +142,8 @@ def _learnt(
 def _events(pair: Pair, guarantee: Guarantee, runs: int, goal: int) -> list[tuple[Pair, Event]]:
     one, other = (transcripts(pair.case, guarantee, stream, runs) for stream in (pair.first, pair.second))
     return [
-        (pair, best_event(one, other, guarantee, goal)),
-        (pair.swapped(), best_event(other, one, guarantee, goal)),
+        (pair, best_event(one, other, guarantee, goal, chosen=pair.case.chosen)),
+        (pair.swapped(), best_event(other, one, guarantee, goal, chosen=pair.case.chosen)),
     ]
 
 

@@ -94,7 +94,7 @@ def key_cases(moved: int) -> list[Case]:
     one, other = KEYS
     stay = tuple((one, value) for value in HIGH) + tuple((other, value) for value in ZERO + NEXT)
     pair = ((*stay, (one, *LAST)),), ((*stay, (other, *HIGH)),)
-    return [Case("q=0.5, two keys, a row changes its key", by_key(moved), (), neighbours=(pair,))]
+    return [Case("q=0.5, two keys, a row changes its key", by_key(moved), (), neighbours=(pair,), chosen=True)]
 
 
 class ReusedChoice:

@@ -2,7 +2,7 @@
 
 A transcript is the public output of one run: a row of numbers per release. A score is a number computed from it that
 is larger on the first stream; an event is "the score reaches a threshold". The scores tried are every number alone and
-the sum of all log-likelihood ratios: under Laplace noise, under Gaussian noise and, where numbers take few values, by
+the sum of all log-likelihood ratios: under Laplace noise, under Gaussian noise and, for choices among few answers, by
 how often each was seen; each of the released numbers, and of their changes from release to release. The bound from
 fresh runs is valid whatever event was learnt here.
 """
@@ -95,8 +95,11 @@ def _few_values(one: Scores, other: Scores) -> bool:
     return all(np.unique(both[:, k]).size <= len(one) / RUNS_PER_VALUE for k in range(both.shape[1]))
 
 
-def scores(first: Transcripts, second: Transcripts) -> Iterator[Score]:
-    """Scores that may tell the streams apart, centred on the observed means and medians."""
+def scores(first: Transcripts, second: Transcripts, *, chosen: bool = False) -> Iterator[Score]:
+    """Scores that may tell the streams apart, centred on the observed means and medians.
+
+    Frequencies are tried for numbers that were chosen only: of numbers with noise they learn the luck of the runs.
+    """
     views = {"shown": shown, "change": changes} if first.shape[1] > 1 else {"shown": shown}
     for name, view in views.items():
         one, other = view(first), view(second)
@@ -107,14 +110,16 @@ def scores(first: Transcripts, second: Transcripts) -> Iterator[Score]:
                 yield Score(f"{name} {k + 1}", view, alone(k, float(np.sign(shift[k]))))
         yield Score(f"{name}, all, Laplace", view, by_laplace(np.median(one, axis=0), np.median(other, axis=0)))
         yield Score(f"{name}, all, Gaussian", view, by_gaussian(shift / spread**2))
-        if _few_values(one, other):
+        if chosen and _few_values(one, other):
             yield Score(f"{name}, all, frequencies", view, by_frequency(one, other))
 
 
-def best_event(first: Transcripts, second: Transcripts, guarantee: Guarantee, runs: int) -> Event:
+def best_event(
+    first: Transcripts, second: Transcripts, guarantee: Guarantee, runs: int, *, chosen: bool = False
+) -> Event:
     """The event with the largest bound that ``runs`` fresh runs of each stream can be expected to give."""
     best = Event(Score("nothing", shown, lambda numbers: np.zeros(len(numbers))), 0.0, 0.0)
-    for score in scores(first, second):
+    for score in scores(first, second, chosen=chosen):
         one, other = np.sort(score.of(first)), np.sort(score.of(second))
         thresholds = np.unique(np.concatenate([one, other]))
         hits = [side.size - np.searchsorted(side, thresholds) for side in (one, other)]

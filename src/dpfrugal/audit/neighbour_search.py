@@ -38,6 +38,7 @@ class Case:
     items: Items
     longest: int = LONGEST
     neighbours: tuple[tuple[Periods, Periods], ...] = ()  # to try instead of those that a search finds
+    chosen: bool = False  # numbers are chosen among few, not added noise to
 
 
 @dataclass(frozen=True)

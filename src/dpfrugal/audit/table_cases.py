@@ -78,7 +78,7 @@ def version_cases(make: Make = lambda: released) -> list[Case]:
 
     same, other = ZERO + NEXT, HIGH + NEXT
     pairs = (((same, same), (same, other)), ((same, same), (other, other)), ((same, other), (other, same)))
-    return [Case("q=0.5, two versions of a table, a person's row in each", run, (), neighbours=pairs)]
+    return [Case("q=0.5, two versions of a table, a person's row in each", run, (), neighbours=pairs, chosen=True)]
 
 
 def table_cases() -> list[Case]:
@@ -87,7 +87,7 @@ def table_cases() -> list[Case]:
 
 
 def _case(name: str, run: Callable[[Guarantee, Periods], Numbers], pairs: list[tuple[Items, Items]]) -> Case:
-    return Case(name, run, (), neighbours=tuple(((first,), (second,)) for first, second in pairs))
+    return Case(name, run, (), neighbours=tuple(((first,), (second,)) for first, second in pairs), chosen=True)
 
 
 def _once(

@@ -69,17 +69,17 @@ def test_choose_intervals__hold_the_margin_on_both_sides_in_every_group() -> Non
     assert (abs(nearer - float(margin.rows(1000))) < 20).all(), "a radius off by 20 rows is e^-20 times as likely"
 
 
-def test_choose_intervals__progress_counts_the_groups() -> None:
-    groups = AT_ONCE + 5
+def test_choose_intervals__progress_counts_the_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many_intervals, "AT_ONCE", 4)
     seen: list[int] = []
-    starts, values = np.zeros(groups + 1, dtype=np.int64), np.zeros(groups, dtype=np.int64)
+    starts, values = np.zeros(11, dtype=np.int64), np.zeros(10, dtype=np.int64)
     low, high, bounded = choose_intervals(
         NOTHING, starts, base_of_integers(-1, 1), values, Fraction(1, 2), Margin(0, 2**16), Fraction(1), seen.append
     )
-    assert seen == [AT_ONCE, groups]
+    assert seen == [4, 8, 10]
     assert low.dtype == high.dtype == np.int64
     assert bounded.dtype == np.bool_
-    assert low.size == high.size == bounded.size == groups
+    assert low.size == high.size == bounded.size == 10
 
 
 def test_choose_intervals__of_no_groups_are_none() -> None:

@@ -116,12 +116,16 @@ def test_spares__have_the_weights_of_the_definition(
 
 
 def test_spares__are_within_2_to_the_minus_43_for_wide_margins_and_steep_slopes() -> None:
-    """What cancels between ranks and margins of 30,000 rows is subtracted exactly."""
-    rows = statistics(range(100_000))
-    base, q, margin, slope = base_of_integers(), Fraction(1, 3), Fraction(30_000 * 2**16 + 12_345, 2**16), Fraction(25)
-    spares = Spares(rows, radii_around(base, 33_000), q, margin, slope)
-    for weight, approximate in zip(spares.exact(), spares.approximate.tolist(), strict=True):
-        assert approximate == pytest.approx(float(weight.to_decimal(30)), rel=2**-43, abs=2.0**-700)
+    """What cancels between ranks and margins of thousands of rows is subtracted exactly."""
+    rows, base, q, slope = statistics(range(100_000)), base_of_integers(), Fraction(1, 3), Fraction(25)
+    radii = radii_around(base, 33_333)
+    for low in radii.low[radii.low > 0].tolist()[-5:]:
+        margin = q * 100_000 - low + Fraction(5, 7)  # by which this radius misses it
+        spares = Spares(rows, radii, q, margin, slope)
+        weights = spares.exact()
+        assert any(weight.exponent == slope * Fraction(5, 7) for weight in weights)
+        for weight, approximate in zip(weights, spares.approximate.tolist(), strict=True):
+            assert approximate == pytest.approx(float(weight.to_decimal(30)), rel=2**-43, abs=2.0**-700)
 
 
 def test_choose_interval__holds_the_margin_on_both_sides() -> None:

@@ -17,6 +17,7 @@ from dpfrugal.estimators.table.plan import Plan
 from dpfrugal.estimators.table.release import RELATIONS
 from dpfrugal.privacy.guarantees import ApproxDP
 
+CAUTION: Final = 2.0  # so many scales of the noise on a number of rows
 RESERVED: Final = ("key", "quantile", "value", "lower", "upper", "rows", "reason")
 
 
@@ -37,7 +38,8 @@ def group_table(
     needed = np.array([plan.rows_needed[at] for at in order])
     small = ~found.bounded[:, order]
     if not plan.margins and found.rows is not None:
-        small = found.rows[:, None] < needed[None, :]
+        # A noisy number that is large by chance must not pass for a large group.
+        small = found.rows[:, None] < needed[None, :] + CAUTION / float(plan.counts_slope)
     missing = small.reshape(-1)
     each = pa.array(np.repeat(np.arange(groups), len(quantiles)))
     columns = {name: column.take(each) for name, column in key_columns(grouped).items()}
