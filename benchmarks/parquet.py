@@ -98,6 +98,9 @@ print(json.dumps(spent))
 """
 
 
+ONE_SCAN = ("--algorithm", "private-quantile")
+
+
 @dataclass
 class Process:
     """One kind of process: what it is, and what its runs took."""
@@ -125,7 +128,7 @@ def processes(path: Path, column: str, decimals: int, batch_rows: int) -> list[P
     """The command line first, then the two baselines, then the table's window, held and not."""
     ours = ["-m", "dpfrugal", "quantile", str(path), "--column", column, "-q", "0.99", "--epsilon", "1"]
     return [
-        Process("dpfrugal quantile", column, [sys.executable, *ours, "--decimals", str(decimals)]),
+        Process("dpfrugal quantile", column, [sys.executable, *ours, *ONE_SCAN, "--decimals", str(decimals)]),
         Process("same batches, numpy.sum", column, [sys.executable, "-c", BATCHES, str(path), column, str(batch_rows)]),
         Process("whole column, numpy.sum", column, [sys.executable, "-c", WHOLE, str(path), column]),
         Process("window, held", column, [sys.executable, "-c", WINDOW, str(path), column, "0"]),

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dpfrugal.errors import TableError
@@ -58,3 +60,21 @@ def test_file_set__refuses_a_file_that_changes_between_two_readings(folder: Path
 def test_paths_of__an_empty_folder_has_no_files(tmp_path: Path) -> None:
     with pytest.raises(TableError, match="there are no files"):
         paths_of(str(tmp_path))
+
+
+def test_file_sets__take_a_format_and_tell_their_progress(tmp_path: Path) -> None:
+    table = pa.table({"x": [1.0, 2.0, 3.0], "y": ["a", "b", "c"]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    (tmp_path / "b.dat").write_text("x,y\n4,d\n")
+    files = FileSet.of(tmp_path / "b.dat")
+    with pytest.raises(TableError, match="--format"):
+        list(files.arrays("x"))
+    files.file_format = "csv"
+    assert [value for array in files.arrays("x") for value in array.to_pylist()] == [4]
+    told: list[tuple[int, int]] = []
+    whole = FileSet.of(tmp_path / "a.parquet")
+    whole.progress = lambda size, rows: told.append((size, rows))
+    list(whole.batches("x", ("y",)))
+    assert told == [(whole.size, 3)]
+    assert FileSet.of(whole) is whole
+    assert (whole.name, FileSet.of(tmp_path).name) == ("a.parquet", "2 files")

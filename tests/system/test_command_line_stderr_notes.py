@@ -10,6 +10,8 @@ import pytest
 
 import dpfrugal as dpf
 from dpfrugal.cli import ledger as ledger_command
+from dpfrugal.cli.estimator_from_options import record, shown_values
+from dpfrugal.cli.options import EstimatorOptions
 from dpfrugal.cli.stderr_notes import doubts, header, row
 from dpfrugal.estimators.grid import Grid
 from dpfrugal.estimators.releases import SegmentRelease, WalkRelease
@@ -71,6 +73,22 @@ def test_terminal__aligns_rows_and_says_when_segments_disagree(stable: bool) -> 
     assert line.index("[-inf, 80]") == above.rindex("[95%]")
     assert line.endswith("not stable") is not stable
     assert len(doubts(release, 0.0)) == (not stable)
+
+
+@pytest.mark.parametrize(("items", "helps"), [(300, True), (300_000, False)])
+def test_terminal__advises_a_weaker_guarantee_only_where_that_would_help(items: int, helps: bool) -> None:
+    release = SegmentRelease(
+        values=(16.0,),
+        quantiles=(0.9,),
+        guarantee=ONE,
+        items=items,
+        stable=True,
+        bounds=lambda confidence: ((-float("inf"), float("inf")),),
+    )
+    (doubt,) = doubts(release, 0.0)
+    assert ("weaker guarantee" in doubt) is helps
+    assert shown_values(release, EstimatorOptions([[0.9]], algorithm="private-quantile")) == [""]  # type: ignore[list-item]
+    assert record(release)["value"] is None
 
 
 def shown_on_a_terminal(*arguments: str, text: str) -> str:

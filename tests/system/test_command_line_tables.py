@@ -192,6 +192,10 @@ def test_quantile_by_command__puts_other_keys_into_one_group(folder: Path) -> No
     )
     assert [row["key"] for row in rows] == ["/a", "/a", "rest", "rest"]
     assert abs(int(rows[-1]["rows"]) - 30_000) < 1_000
+    (folder / "ids.txt").write_text("1\n2\n")
+    by = ("requests.parquet", *ASK, "--by", "who", "--keys", "ids.txt")
+    assert [row["key"] for row in rows_of(run("quantile", *by, "--other", "-1"))][-1] == "-1"
+    assert "--other must be a key of the type" in run("quantile", *by, "--other", "rest").stderr
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet", "txt"])
@@ -246,6 +250,10 @@ def test_quantile_by_command__answers_times_in_every_form(folder: Path) -> None:
         (("requests.parquet", *ASK, *KEYS, "--by", "nope"), "no column 'nope'"),
         (("requests.parquet", "-q", 0.5, "--epsilon", 1, *KEYS), "--by needs --column"),
         (("requests.parquet", *ASK, "--by", "region", "--by", "endpoint", "--keys", "endpoints.txt"), "no column"),
+        (("requests.csv", "--column", "nope", "-q", 0.5, "--epsilon", 1), "a header (--header shows the names in it)"),
+        (("requests.csv", "--column", "nope", "-q", 0.5, "--epsilon", 1, "--header"), "there are 'time', 'endpoint'"),
+        (("requests.csv", "--column", "nope", "-q", 0.5, "--epsilon", 1, *KEYS, "--header"), "there are 'time'"),
+        (("requests.csv", *ASK, "--no-header"), "a file without a header has no column"),
         (("nulls.parquet", "-q", 0.5, "--epsilon", 1), "use --nan-policy omit"),
         (("nowhere.parquet", *ASK), "nowhere.parquet: there is no such file"),
         (("nowhere*", *ASK), "nowhere*: there are no files"),

@@ -67,6 +67,7 @@ def common(
 def in_options(sentence: str) -> str:
     """A sentence of the library with the names of its parameters replaced by those of the options."""
     said = re.sub(r'\b([a-z_]+)="(\w+)"', lambda found: f"--{found[1].replace('_', '-')} {found[2]}", sentence)
+    said = said.replace("header=True", "--header")
     found = re.match(r"(\w+)(?: and (\w+))? (?=must |is |does )", said)
     names = [name for name in found.groups() if name] if found else []
     if found is None or not PARAMETERS.issuperset(names):

@@ -59,6 +59,7 @@ def describe(
         ),
     ] = "raise",
     memory: t.Memory = t.DEFAULT_MEMORY,
+    header: t.Header = None,
     ledger_file: o.LedgerFile = None,
     dataset: o.Dataset = None,
 ) -> None:
@@ -83,7 +84,7 @@ def describe(
     if picture is not None:
         picture_file(picture)
     limit = t.bytes_of(memory)
-    found = file_set(files, file_format, limit)
+    found = file_set(files, file_format, limit, header)
     with reading(found):
         description = described(
             found,

@@ -39,7 +39,7 @@ def quantile_of_table(
     numbers = numbers_of(files, column, file_format, table, omit_bad=options.nan_policy == "omit")
     with reading(numbers.files):
         release = private_quantiles(
-            numbers.data, options.quantiles, guarantee, column=column, **parameters, header=numbers.header,
+            numbers.data, options.quantiles, guarantee, column=column, **parameters,
             ledger=ledger, dataset=options.dataset,
         )  # fmt: skip
     with spent(ledger, options.dataset, guarantee):

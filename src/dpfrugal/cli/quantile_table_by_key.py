@@ -1,6 +1,7 @@
 """``dpfrugal quantile --by`` on a table: quantiles for each key of a column, or of several."""
 
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,12 +47,13 @@ def quantiles_of_groups(
         raise ParameterError("--by names a column of the header; leave out --no-header.")
     guarantee, discovery = key_options.guarantees(options)
     ledger, parameters = options.ledger(), table_parameters(options, table)
-    found = file_set(files, file_format, bytes_of(table.memory))
-    keys = None if key_options.keys is None else declared_keys(key_options.keys, by, _types(found, column, by))
+    found = file_set(files, file_format, bytes_of(table.memory), table.header)
+    types = _types(found, column, by)
+    keys = None if key_options.keys is None else declared_keys(key_options.keys, by, types)
     with reading(found), noise_progress() as noised:
         release = quantiles_by(
             found, column, options.quantiles, guarantee, by=by, keys=keys, discover_keys=discovery, null_keys=null_keys,
-            other=table.other if len(by) == 1 or table.other is None else (table.other,) * len(by),
+            other=None if table.other is None else _label(table.other, types),
             max_keys_per_person=key_options.max_keys_per_person, counts=table.counts, **parameters,
             ledger=ledger, dataset=options.dataset, progress=noised,
         )  # fmt: skip
@@ -91,9 +93,7 @@ def declared_keys(path: Path, by: list[str], types: list[Any]) -> Any:
     )
     columns = [keys.column(chosen(path, keys.column_names, name)) for name in by]
     wrong = TableError(f"{path}: the keys must have the types of the columns of --by.")
-    return attempt(
-        lambda: pa.table([c.cast(kind) for c, kind in zip(columns, map(_plain, types), strict=True)], by), wrong
-    )
+    return attempt(lambda: pa.table([c.cast(kind) for c, kind in zip(columns, types, strict=True)], by), wrong)
 
 
 def _plain(kind: Any) -> Any:
@@ -103,12 +103,24 @@ def _plain(kind: Any) -> Any:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
+def _label(text: str, types: list[Any]) -> Any:
+    """The name of the group of other keys, as a key of these types."""
+    import pyarrow as pa
+
+    several: list[Any] = []
+    with suppress(pa.ArrowException):
+        several = [pa.array([text], pa.string()).cast(kind)[0].as_py() for kind in types]
+    if not several:
+        raise ParameterError(f"--other must be a key of the type of those of --by; {text!r} is not.")
+    return several[0] if len(several) == 1 else tuple(several)
+
+
 def _types(files: "FileSet", column: str, by: list[str]) -> list[Any]:
     """The types of the columns of keys: they are public."""
     first = next(files.batches(column, tuple(by)), None)
     if first is None:
         raise TableError(f"{files.name}: there are no rows.")
-    return [first.schema.field(name).type for name in by]
+    return [_plain(first.schema.field(name).type) for name in by]
 
 
 def in_plain_types(release: Any) -> Any:

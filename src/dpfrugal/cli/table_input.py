@@ -24,7 +24,6 @@ class Numbers:
     """What the column is read from: a set of files, or the held rows of standard input, of ``of`` rows."""
 
     data: Any
-    header: bool | None = None
     files: "FileSet | None" = None
     of: int | None = None
 
@@ -50,8 +49,8 @@ def numbers_of(
     """The files, or numbers on standard input, one per line."""
     bare = column is None and file_format is None and not table.header
     if not (bare and any(name in STDIN for name in files)):
-        found = file_set(files, file_format, bytes_of(table.memory))
-        return Numbers(found, table.header, found)
+        found = file_set(files, file_format, bytes_of(table.memory), table.header)
+        return Numbers(found, found)
     if len(files) > 1:
         raise ParameterError("Standard input is read by itself; name either it or files.")
     if table.person is not None:
@@ -95,12 +94,12 @@ def _refuse_sample(table: TableOptions) -> None:
         )
 
 
-def file_set(files: list[str], file_format: Format | None, most_bytes: int) -> "FileSet":
+def file_set(files: list[str], file_format: Format | None, most_bytes: int, header: bool | None = None) -> "FileSet":
     """The named files, folders and patterns; standard input is one that is held."""
     from dpfrugal.inputs.file_sets import FileSet
 
     found = FileSet.of(["/dev/stdin" if name == "-" else name for name in files], most_bytes)
-    found.file_format = file_format
+    found.file_format, found.header = file_format, header
     return found
 
 

@@ -18,12 +18,13 @@ Name = str | PathLike[str]
 class FileSet:
     """The files in the order of their names; how long and how old each is must be the same at each reading.
 
-    ``file_format`` is that of all, where their names and first bytes do not tell it. ``progress`` is called with the
-    bytes and the rows that were read.
+    ``file_format`` is that of all, where their names and first bytes do not tell it; ``header`` says whether CSV files
+    have one. ``progress`` is called with the bytes and the rows that were read.
     """
 
     sources: list[FileSource]
     file_format: Format | None = None
+    header: bool | None = None
     progress: Callable[[int, int], None] | None = field(default=None, repr=False)
     _seen: dict[Path, tuple[int, int]] = field(default_factory=dict, repr=False)
 
@@ -61,7 +62,8 @@ class FileSet:
     def _read(self, column: str | None, beside: tuple[str, ...], header: bool | None) -> Iterator[Any]:
         for source in self.sources:
             self._look(source)
-            opened = open_source(source, column, self.file_format, beside, header=header, any_type=True)
+            has_header = self.header if header is None else header
+            opened = open_source(source, column, self.file_format, beside, header=has_header, any_type=True)
             for batch, advance in opened.batches:
                 if self.progress is not None:
                     share = advance * source.size // max(opened.total, 1) if opened.unit == "rows" else advance
