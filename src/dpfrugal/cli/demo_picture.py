@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpfrugal.cli.demo import ALL, QUANTILES
+from dpfrugal.cli.demo import QUANTILES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
