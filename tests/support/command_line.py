@@ -1,9 +1,15 @@
-"""Run the command line in a process of its own."""
+"""Run the command line, in a process of its own or in this one."""
 
+import contextlib
+import io
 import signal
 import subprocess
 import sys
 from typing import Any
+
+import pytest
+
+from dpfrugal.cli import main
 
 COMMAND = [sys.executable, "-m", "dpfrugal"]
 
@@ -19,6 +25,22 @@ def run(*arguments: object, text: str | None = None, **options: Any) -> subproce
         check=False,
         **options,
     )
+
+
+def run_here(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The same in this process, without standard input: a new one takes a second to load what it needs."""
+    out, err, status = io.StringIO(), io.StringIO(), 0
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        patch.setattr(sys, "argv", ["dpfrugal", *map(str, arguments)])
+        try:
+            main()
+        except SystemExit as end:
+            status = int(end.code or 0)
+    return subprocess.CompletedProcess([], status, out.getvalue(), err.getvalue())
 
 
 def refused(*arguments: object, text: str | None = None) -> str:

@@ -1,11 +1,7 @@
 """A quantile per key on the command line: files, lines, every form of output; refusals in one sentence, status 2."""
 
-import contextlib
 import csv
-import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +11,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from dpfrugal.cli import main
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
 from dpfrugal.inputs.lines import KeyedLineParser
 from tests.support import command_line
+from tests.support.command_line import run_here as run
 
 ROWS = 30_000
 CARRIERS = ["AA", "UA", "DL"]
@@ -32,22 +28,6 @@ TABLE = pa.table(
         "pilot": _order % 500,
     }
 )
-
-
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """``dpfrugal`` in this process: a new one takes a second to load what it needs."""
-    out, err, status = io.StringIO(), io.StringIO(), 0
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        patch.setattr(sys, "argv", ["dpfrugal", *map(str, arguments)])
-        try:
-            main()
-        except SystemExit as end:
-            status = int(end.code or 0)
-    return subprocess.CompletedProcess([], status, out.getvalue(), err.getvalue())
 
 
 WALK = ("--algorithm", "dp-frugal-1u")

@@ -67,10 +67,12 @@ def common(
 def in_options(sentence: str) -> str:
     """A sentence of the library with the names of its parameters replaced by those of the options."""
     said = re.sub(r'\b([a-z_]+)="(\w+)"', lambda found: f"--{found[1].replace('_', '-')} {found[2]}", sentence)
-    name, _, rule = said.partition(" ")
-    if name not in PARAMETERS or not rule.startswith(("must ", "is ", "does ")):
+    found = re.match(r"(\w+)(?: and (\w+))? (?=must |is |does )", said)
+    names = [name for name in found.groups() if name] if found else []
+    if found is None or not PARAMETERS.issuperset(names):
         return said
-    return f"--{OPTIONS.get(name, name.replace('_', '-'))} {rule}"
+    options = " and ".join(f"--{OPTIONS.get(name, name.replace('_', '-'))}" for name in names)
+    return f"{options} {said[found.end() :]}"
 
 
 def main() -> None:

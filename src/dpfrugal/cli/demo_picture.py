@@ -44,9 +44,8 @@ def draw(
     for axes in (middle, right):
         for name in names:
             if name not in known:
-                place = (names.index(name), 0.02)
-                across = axes.get_xaxis_transform()
-                axes.text(*place, "too few\nrows", transform=across, ha="center", fontsize=8, color="gray")
+                said = {"transform": axes.get_xaxis_transform(), "ha": "center", "fontsize": 8, "color": "gray"}
+                axes.text(names.index(name), 0.02, "too few\nrows", **said)
         axes.set_xticks(range(len(names)), names, rotation=30, ha="right", rotation_mode="anchor")
         axes.set_xlim(-0.6, len(names) - 0.4)
     middle.plot([], [], color="black", linewidth=1.4, label="exact")

@@ -18,7 +18,7 @@ from typing import Any, Final
 from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
-from dpfrugal.errors import DPFrugalError, ItemError, ParameterError
+from dpfrugal.errors import ItemError, ItemTypeError, ParameterError
 from dpfrugal.estimators.table.answers import ranks_of
 from dpfrugal.estimators.table.columns import read_column
 from dpfrugal.estimators.table.intervals import IntervalOf
@@ -172,6 +172,6 @@ def _rows(
             return kind, SortedRows(codes), number
         read = read_column(data, name, nan_policy, memory)
         return read.kind, read.ordered(), read.rows
-    except ItemError as error:
-        refusal: DPFrugalError = ItemError(f"{name}: {error}")
-    raise refusal
+    except (ItemError, ItemTypeError) as error:
+        refusal = type(error)(f"{name}: {error}")
+    raise refusal  # outside of the handler, so that it is one sentence
