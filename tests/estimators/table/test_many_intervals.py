@@ -11,7 +11,6 @@ from dpfrugal.estimators.table import many_intervals
 from dpfrugal.estimators.table.base_measure import Base, base_of_doubles, base_of_integers
 from dpfrugal.estimators.table.codes import codes_of
 from dpfrugal.estimators.table.intervals import IntervalRule, Margin
-from dpfrugal.estimators.table.many_choices import AT_ONCE
 from dpfrugal.estimators.table.many_intervals import choose_intervals, wanted
 from dpfrugal.estimators.table.order_statistics import OrderStatistics
 from dpfrugal.estimators.table.radius import Interval, choose_interval

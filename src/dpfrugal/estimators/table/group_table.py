@@ -37,9 +37,10 @@ def group_table(
     groups, kind = len(found.values), grouped.kind
     needed = np.array([plan.rows_needed[at] for at in order])
     small = ~found.bounded[:, order]
-    if not plan.margins and found.rows is not None:
-        # A noisy number that is large by chance must not pass for a large group.
-        small = found.rows[:, None] < needed[None, :] + CAUTION / float(plan.counts_slope)
+    if found.rows is not None:
+        # Without intervals a noisy number that is large by chance must not pass for a large group.
+        caution = 0.0 if plan.margins else CAUTION / float(plan.counts_slope)
+        small |= found.rows[:, None] < needed[None, :] + caution
     missing = small.reshape(-1)
     each = pa.array(np.repeat(np.arange(groups), len(quantiles)))
     columns = {name: column.take(each) for name, column in key_columns(grouped).items()}

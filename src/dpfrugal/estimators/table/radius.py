@@ -32,7 +32,6 @@ from dpfrugal.privacy.choice import Bits, Weight
 PER_OCTAVE: Final = 32
 FINEST: Final = 53  # octaves below the value: its own unit in the last place
 BEYOND: Final = 64  # octaves above the value, with one radius each
-LIKELY: Final = 4  # a radius of a sixteenth of the value is the likeliest
 UNIT: Final = 2**30
 ITSELF: Final = UNIT // 4  # the mass of the radius 0
 # Of the smallest and the largest double: the first and the last k of a radius 2^(k/32).
@@ -65,17 +64,16 @@ class Interval:
 
 @dataclass(frozen=True)
 class RadiusTables:
-    """The radii 2^(k/32) for all k that any list has, and what the masses of lists are made of: public constants.
+    """The radii 2^(k/32) for all k that any list has, and the masses of a list: public constants.
 
-    A list around a value of the octave m has k = 32·m + each of ``offsets``; k is at the place k − ``FIRST_STEP`` of a
-    table. Most of the mass is ``near`` a sixteenth of the value, by offset; ``ordinary`` radii have some more, by k.
+    A list around a value of the octave m has k = 32·m + each of ``offsets``, with its mass; k is at the place
+    k − ``FIRST_STEP`` of the tables of radii.
     """
 
     offsets: NDArray[np.int64]
-    near: NDArray[np.float64]
+    masses: NDArray[np.float64]  # whole numbers
     radii: NDArray[np.float64]
     whole: NDArray[np.uint64]  # radii between integers
-    ordinary: NDArray[np.float64]
 
 
 @cache
@@ -83,14 +81,15 @@ def radius_tables() -> RadiusTables:
     """A radius is a power of two times one of 32 doubles, so it is the same double wherever it is computed."""
     fine = np.arange(-FINEST * PER_OCTAVE, 2 * PER_OCTAVE)
     offsets = np.concatenate([fine, np.arange(2, BEYOND + 1) * PER_OCTAVE])
-    near = UNIT / (1 + np.abs(offsets / PER_OCTAVE + LIKELY)) ** 2
+    # An octave has a little more mass than the one before it: whatever the scale of the rows is, all smaller radii
+    # together have twelve times its mass. One that is too small by chance misses the quantile; one too large does not.
+    masses = UNIT * np.exp2(offsets / (8 * PER_OCTAVE)) * np.where(offsets < 2 * PER_OCTAVE, 1, PER_OCTAVE)
     steps = np.arange(FIRST_STEP, LAST_STEP + 1)
-    ordinary = UNIT / (16 * (1 + np.abs(steps / PER_OCTAVE)) ** 2)
     steps = np.clip(steps, -1074 * PER_OCTAVE, 1023 * PER_OCTAVE)
     radii = np.ldexp(np.exp2(np.arange(PER_OCTAVE) / PER_OCTAVE)[steps % PER_OCTAVE], steps // PER_OCTAVE)
     whole = np.where(radii < 2.0**64, radii, 0.0).astype(np.uint64)
     whole[radii >= 2.0**64] = 2**64 - 1
-    return RadiusTables(offsets, near, radii, whole, ordinary)
+    return RadiusTables(offsets, np.floor(masses), radii, whole)
 
 
 def places_of(base: Base, values: Codes) -> NDArray[np.int64]:
@@ -128,8 +127,7 @@ def radii_around(base: Base, value: int) -> Radii:
         high = np.where(whole < np.uint64(base.high - value), (middle + whole).view(np.int64), base.high)
     low = np.concatenate([[value], low, [base.low]])
     high = np.concatenate([[value], high, [base.high]])
-    near = np.maximum(tables.near[: at.size] + tables.ordinary[at], 1.0).astype(np.int64)
-    masses = np.concatenate([[ITSELF], near, [0]])
+    masses = np.concatenate([[ITSELF], tables.masses[: at.size].astype(np.int64), [0]])
     # A radius that is the same as the one before it, or the whole range already, adds nothing.
     new = np.append(True, (low[1:] < low[:-1]) | (high[1:] > high[:-1]))
     new[:-1] &= (low[:-1] > base.low) | (high[:-1] < base.high)

@@ -88,14 +88,13 @@ class TableRelease(Release):
     def reasons(self) -> tuple[str | None, ...]:
         """For each quantile why its answer may come from far outside of the table; None where it does not.
 
-        Known from its interval, which is then unbounded; without intervals from the number of rows where that is
-        public.
+        Known from its interval, which is then unbounded, and from the number of rows where that is public.
         """
         needed = self._in_order(self.plan.rows_needed)
-        if self.lower is None or self.upper is None:
-            doubtful = [self.items is not None and self.items < rows for rows in needed]
-        else:
-            doubtful = [low is None or high - low == math.inf for low, high in self.intervals()]
+        doubtful = [self.items is not None and self.items < rows for rows in needed]
+        if self.lower is not None:
+            unbounded = [low is None or high - low == math.inf for low, high in self.intervals()]
+            doubtful = [first or second for first, second in zip(doubtful, unbounded, strict=True)]
         there = "" if self.items is None else f", there are {self.items:,}"
         return tuple(
             f"too few rows for q={q:g}: about {rows:,} are needed at {self.guarantee}{there}" if is_doubtful else None
