@@ -188,6 +188,12 @@ def test_watch_command__releases_once_per_period_of_items(options: tuple[object,
     assert all(len(row) == 3 for row in rows)
 
 
+@pytest.mark.parametrize("by", [(), ("--by", "--keys", "keys.txt")])
+def test_watch_command__is_no_table(by: tuple[str, ...]) -> None:
+    ask = ("watch", "-q", 0.5, "--epsilon", 1, "--every", 10, "--algorithm", "table", *by)
+    assert "--algorithm table is for rows that can be held" in refused(*ask, text="1\n")
+
+
 def test_watch_command__releases_what_is_left_when_the_input_ends() -> None:
     done = run("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, "--json", text="5\n" * 250)
     assert [json.loads(line)["items"] for line in done.stdout.splitlines()] == [100, 200, 250]

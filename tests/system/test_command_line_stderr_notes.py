@@ -121,6 +121,15 @@ def test_terminal__shows_intervals_in_watch_and_tabs_in_a_pipe() -> None:
     assert [len(line.split("\t")) for line in plain] == [2, 2]
 
 
+def test_terminal__shows_a_table_of_values_and_intervals() -> None:
+    text = "\n".join(str(number * 7919 % 1000) for number in range(20_000))
+    lines = shown_on_a_terminal("quantile", "-", "-q", "0.5,0.9999", "--epsilon", "1", text=text).splitlines()
+    assert [cell.strip() for cell in lines[1].split("┃")[1:-1]] == ["quantile", "value", "95% interval"]
+    assert [line.split("│")[1].strip() for line in lines[3:5]] == ["0.5", "0.9999"]
+    assert " to " in lines[3]
+    assert "too few rows" in lines[4]
+
+
 def test_terminal__shows_what_a_watch_goes_on_from(tmp_path: Path) -> None:
     arguments = ("watch", "-q", "0.5", "--epsilon", "1", "--every", "1000", "--json", "--accept-replay-risk")
     checkpoint = ("--checkpoint", tmp_path / "c.private")

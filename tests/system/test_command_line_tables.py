@@ -122,6 +122,7 @@ def test_quantile_command__shows_a_reason_instead_of_a_number_where_rows_are_few
     assert "weaker" not in done.stderr
     answer = json.loads(run("quantile", "few.parquet", *ASK, "--json").stdout)
     assert answer["values"] == [None, None]
+    assert answer["intervals"] == [[None, None], [None, None]]
     assert all("too few rows" in reason for reason in answer["reasons"])
 
 

@@ -21,8 +21,6 @@ def estimator_from(
     from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
     from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
 
-    if options.algorithm == "table":
-        raise ParameterError("--algorithm table is for rows that can be held: see dpfrugal quantile.")
     walk = options.algorithm == "dp-frugal-1u"
     if walk and half_life is not None:
         raise ParameterError("--half-life is for --algorithm private-quantile; dp-frugal-1u follows drift without it.")

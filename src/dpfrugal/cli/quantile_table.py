@@ -119,6 +119,9 @@ def record(release: "TableRelease") -> dict[str, Any]:
     found = release.to_dict()
     doubtful = [reason is not None for reason in release.reasons]
     found["values"] = [None if doubt else value for value, doubt in zip(found["values"], doubtful, strict=True)]
+    if "intervals" in found:
+        pairs = zip(found["intervals"], doubtful, strict=True)
+        found["intervals"] = [[None, None] if doubt else ends for ends, doubt in pairs]
     return found | ({"value": found["values"][0]} if "value" in found else {})
 
 

@@ -83,6 +83,8 @@ def watch(
     from dpfrugal.cli.watch_checkpoint import WatchCheckpoint
     from dpfrugal.inputs.lines import LineParser
 
+    if options.algorithm == "table":
+        raise ParameterError("--algorithm table is for rows that can be held or read again: see dpfrugal quantile.")
     period = Period.parse(every)
     checkpoint = WatchCheckpoint.of_options(checkpoint_file, options.ledger(), accept_replay_risk=accept_replay_risk)
     if by:
