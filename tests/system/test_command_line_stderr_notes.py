@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 from pathlib import Path
 
@@ -123,7 +124,8 @@ def test_terminal__shows_intervals_in_watch_and_tabs_in_a_pipe() -> None:
 
 def test_terminal__shows_a_table_of_values_and_intervals() -> None:
     text = "\n".join(str(number * 7919 % 1000) for number in range(20_000))
-    lines = shown_on_a_terminal("quantile", "-", "-q", "0.5,0.9999", "--epsilon", "1", text=text).splitlines()
+    shown = shown_on_a_terminal("quantile", "-", "-q", "0.5,0.9999", "--epsilon", "1", text=text)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
     assert [cell.strip() for cell in lines[1].split("┃")[1:-1]] == ["quantile", "value", "95% interval"]
     assert [line.split("│")[1].strip() for line in lines[3:5]] == ["0.5", "0.9999"]
     assert " to " in lines[3]
