@@ -9,7 +9,7 @@ SOAK := $(VENV)/.soak
 .PHONY: help demo paper test lint unit nojit spark test-cluster bench bench-spark accuracy coins soak audit-dependencies clean
 
 help:
-	@echo "make demo   private p50, p90 and p99 of ten million latencies, with a picture in demo/"
+	@echo "make demo   private p50, p90 and p99 of a day of requests, in all and per endpoint, with a picture in demo/"
 	@echo "make paper  every table and figure of the paper at its scale, as kept in docs/paper (a few minutes)"
 	@echo "make test   lint, types, layers, doctests and all tests but those of make test-cluster"
 	@echo "make test-cluster  Spark with executors of their own: one killed, one overtaken by a copy, and a driver killed fifteen times (eight minutes)"

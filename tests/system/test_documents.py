@@ -52,7 +52,7 @@ def test_documents__have_links_that_lead_somewhere(document: Path) -> None:
 def test_readme__has_options_that_exist() -> None:
     shown = set(re.findall(r" (--[a-z-]+)", "\n".join(re.findall(r"^.*dpfrugal \w+ .*$", README, flags=re.MULTILINE))))
     known = ""
-    for command in ("quantile", "watch", "plan", "paper", "audit"):
+    for command in ("quantile", "describe", "watch", "plan", "paper", "audit"):
         done = subprocess.run(
             [sys.executable, "-m", "dpfrugal", command, "--help"], capture_output=True, text=True, check=True
         )
