@@ -23,7 +23,7 @@ from rich.table import Table
 
 import dpfrugal as dpf
 from benchmarks import machine
-from dpfrugal.estimators.table.grouped_rows import read_groups
+from dpfrugal.estimators.table.rows.grouped_rows import read_groups
 
 KEYS = (100, 100_000)
 REPETITIONS = 5

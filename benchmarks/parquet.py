@@ -60,7 +60,7 @@ print(sum(np.sum(chunk.to_numpy()) for chunk in column.chunks))
 """
 WINDOW = """
 import sys
-from dpfrugal.estimators.table.columns import read_column
+from dpfrugal.estimators.table.rows.columns import read_column
 rows = read_column(sys.argv[1], sys.argv[2], "raise", int(sys.argv[3]) or None).ordered()
 middle = rows.rows // 2
 rows.window(middle - 151, middle + 151, None, None)

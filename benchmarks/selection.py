@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import machine
-from dpfrugal.estimators.table.columns import read_column
-from dpfrugal.estimators.table.selected_rows import SelectedRows
+from dpfrugal.estimators.table.rows.columns import read_column
+from dpfrugal.estimators.table.rows.selected_rows import SelectedRows
 
 REACH = 151
 ONE, THREE = (0.5,), (0.5, 0.9, 0.99)

@@ -22,12 +22,12 @@ import numpy as np
 
 import dpfrugal as dpf
 from benchmarks.laws import NINE, PAPER, Law, Rows, real_laws
-from dpfrugal.estimators.table.answers import answers
-from dpfrugal.estimators.table.columns import read_column
-from dpfrugal.estimators.table.kinds import hinted
-from dpfrugal.estimators.table.mechanism import CAP
-from dpfrugal.estimators.table.order_statistics import SortedRows
-from dpfrugal.estimators.table.plan import Asked, plan_of
+from dpfrugal.estimators.table.base.kinds import hinted
+from dpfrugal.estimators.table.choices.answers import answers
+from dpfrugal.estimators.table.choices.mechanism import CAP
+from dpfrugal.estimators.table.choices.plan import Asked, plan_of
+from dpfrugal.estimators.table.rows.columns import read_column
+from dpfrugal.estimators.table.rows.order_statistics import SortedRows
 
 WHOLE = 100_000  # tables of more rows are not drawn whole
 DECILES = tuple(round(0.1 * i, 1) for i in range(1, 10))

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpfrugal.estimators.table.base_measure import Base
-from dpfrugal.estimators.table.intervals import IntervalRule, Margin
-from dpfrugal.estimators.table.kinds import FLOATS, INTEGERS, UNSIGNED, decimals_of, hinted, times_of
-from dpfrugal.estimators.table.many_intervals import choose_intervals
-from dpfrugal.estimators.table.radius import (
+from dpfrugal.estimators.table.base.base_measure import Base
+from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS, UNSIGNED, decimals_of, hinted, times_of
+from dpfrugal.estimators.table.choices.intervals import IntervalRule, Margin
+from dpfrugal.estimators.table.choices.many_intervals import choose_intervals
+from dpfrugal.estimators.table.choices.radius import (
     ITSELF,
     Interval,
     choose_interval,

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpfrugal.estimators.table import many_choices
-from dpfrugal.estimators.table.base_measure import Base, base_of_decimals, base_of_doubles, base_of_integers
-from dpfrugal.estimators.table.codes import INFINITY, codes_of
-from dpfrugal.estimators.table.many_choices import Targets, choose_many, compiled
-from dpfrugal.estimators.table.mechanism import Choice, Cut, choose_cut
-from dpfrugal.estimators.table.order_statistics import OrderStatistics
+from dpfrugal.estimators.table.base.base_measure import Base, base_of_decimals, base_of_doubles, base_of_integers
+from dpfrugal.estimators.table.base.codes import INFINITY, codes_of
+from dpfrugal.estimators.table.choices import many_choices
+from dpfrugal.estimators.table.choices.many_choices import Targets, choose_many, compiled
+from dpfrugal.estimators.table.choices.mechanism import Choice, Cut, choose_cut
+from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics
 from dpfrugal.kernels.base_masses import code_at, mass_between, number_between, places
 from dpfrugal.kernels.bit_layout import WORDS
 from dpfrugal.kernels.choose_regions import UNCERTAIN, chosen_by, number_below, part_of

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpfrugal.estimators.table.native_rows import TYPES
-from dpfrugal.estimators.table.scanning import scan_by_numpy
+from dpfrugal.estimators.table.rows.native_rows import TYPES
+from dpfrugal.estimators.table.rows.scanning import scan_by_numpy
 from dpfrugal.kernels.coins import BLOCK
 from dpfrugal.kernels.select import scan
 

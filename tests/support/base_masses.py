@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from dpfrugal.estimators.table.base_measure import Base, Regions
-from dpfrugal.estimators.table.codes import codes_of, doubles_of
+from dpfrugal.estimators.table.base.base_measure import Base, Regions
+from dpfrugal.estimators.table.base.codes import codes_of, doubles_of
 
 EDGES = [
     0.0,

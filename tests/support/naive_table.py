@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpfrugal.estimators.table import mechanism
-from dpfrugal.estimators.table.answers import choice_of, target_of
-from dpfrugal.estimators.table.base_measure import Base, Component, Regions
-from dpfrugal.estimators.table.mechanism import Choice, Cut, Scores
-from dpfrugal.estimators.table.order_statistics import OrderStatistics, SortedRows
-from dpfrugal.estimators.table.plan import Plan
-from dpfrugal.estimators.table.spreads import Binades, Even
+from dpfrugal.estimators.table.base.base_measure import Base, Component, Regions
+from dpfrugal.estimators.table.base.spreads import Binades, Even
+from dpfrugal.estimators.table.choices import mechanism
+from dpfrugal.estimators.table.choices.answers import choice_of, target_of
+from dpfrugal.estimators.table.choices.mechanism import Choice, Cut, Scores
+from dpfrugal.estimators.table.choices.plan import Plan
+from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, SortedRows
 from dpfrugal.privacy.choice import Total
 
 DIGITS = 60

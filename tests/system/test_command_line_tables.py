@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal.cli.table_options import bytes_of
+from dpfrugal.cli.table.table_options import bytes_of
 from dpfrugal.errors import ParameterError
 from tests.support import command_line
 from tests.support.command_line import run_here as run

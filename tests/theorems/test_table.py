@@ -11,13 +11,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dpfrugal.estimators.table import mechanism
-from dpfrugal.estimators.table.base_measure import Base, base_of_doubles
-from dpfrugal.estimators.table.codes import codes_of
-from dpfrugal.estimators.table.levels import evenly, ranges, steps_of
-from dpfrugal.estimators.table.mechanism import Choice, Cut, Scores
-from dpfrugal.estimators.table.plan import Asked, Plan, planned
-from dpfrugal.estimators.table.positions import Positions
+from dpfrugal.estimators.table.base.base_measure import Base, base_of_doubles
+from dpfrugal.estimators.table.base.codes import codes_of
+from dpfrugal.estimators.table.choices import mechanism
+from dpfrugal.estimators.table.choices.levels import evenly, ranges, steps_of
+from dpfrugal.estimators.table.choices.mechanism import Choice, Cut, Scores
+from dpfrugal.estimators.table.choices.plan import Asked, Plan, planned
+from dpfrugal.estimators.table.choices.positions import Positions
 from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.choice import Ranges, Weight, slope
 from dpfrugal.privacy.guarantees import ZCDP, PureDP

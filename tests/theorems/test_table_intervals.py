@@ -10,11 +10,11 @@ from functools import cache
 
 import pytest
 
-from dpfrugal.estimators.table.answers import choice_of, target_of
-from dpfrugal.estimators.table.base_measure import base_of_integers
-from dpfrugal.estimators.table.intervals import BITS, IntervalRule, Margin
-from dpfrugal.estimators.table.plan import Asked, Plan, plan_of
-from dpfrugal.estimators.table.radius import Spares, radii_around
+from dpfrugal.estimators.table.base.base_measure import base_of_integers
+from dpfrugal.estimators.table.choices.answers import choice_of, target_of
+from dpfrugal.estimators.table.choices.intervals import BITS, IntervalRule, Margin
+from dpfrugal.estimators.table.choices.plan import Asked, Plan, plan_of
+from dpfrugal.estimators.table.choices.radius import Spares, radii_around
 from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.choice import Weight
 from dpfrugal.privacy.guarantees import PureDP

@@ -11,12 +11,12 @@ import numpy as np
 
 from dpfrugal.audit.neighbour_search import Case, Items, Numbers, Periods
 from dpfrugal.audit.table_cases import HIGH, LAST, NEXT, TOP, ZERO, added_cases, replaced_cases, version_cases
-from dpfrugal.estimators.table.base_measure import Base
-from dpfrugal.estimators.table.codes import codes_of
-from dpfrugal.estimators.table.kinds import FLOATS, hinted
-from dpfrugal.estimators.table.levels import range_of
-from dpfrugal.estimators.table.mechanism import Choice, Scores
-from dpfrugal.estimators.table.order_statistics import SortedRows
+from dpfrugal.estimators.table.base.base_measure import Base
+from dpfrugal.estimators.table.base.codes import codes_of
+from dpfrugal.estimators.table.base.kinds import FLOATS, hinted
+from dpfrugal.estimators.table.choices.levels import range_of
+from dpfrugal.estimators.table.choices.mechanism import Choice, Scores
+from dpfrugal.estimators.table.rows.order_statistics import SortedRows
 from dpfrugal.privacy import choice
 from dpfrugal.privacy.choice import Bits, Ranges, slope
 from dpfrugal.privacy.guarantees import Guarantee

@@ -22,7 +22,7 @@ from dpfrugal.cli.options import EstimatorOptions, KeyOptions
 from dpfrugal.cli.paper import paper
 from dpfrugal.cli.plan import plan
 from dpfrugal.cli.quantile import quantile
-from dpfrugal.cli.table_options import TableOptions
+from dpfrugal.cli.table.table_options import TableOptions
 from dpfrugal.cli.watch import watch
 from dpfrugal.errors import DPFrugalError
 from dpfrugal.version import __version__

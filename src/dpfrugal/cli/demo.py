@@ -28,8 +28,8 @@ def demo(
 
     Half of ε goes to the quantiles of all requests, half to those of each endpoint.
     """
-    from dpfrugal.cli.demo_requests import ENDPOINTS, requests
     from dpfrugal.cli.stderr_notes import note, notes, plain_console
+    from dpfrugal.cli.table.demo_requests import ENDPOINTS, requests
     from dpfrugal.estimators.table.private_quantiles import private_quantiles
     from dpfrugal.estimators.table.quantiles_by import quantiles_by
     from dpfrugal.privacy.guarantees import PureDP
@@ -64,7 +64,7 @@ def demo(
             note(f"{key}, p{100 * q:g}: {reason}.")
     picture = output / "requests.png"
     try:
-        from dpfrugal.cli.demo_picture import draw
+        from dpfrugal.cli.table.demo_picture import draw
 
         draw(generated, answers, exact, epsilon, picture)
     except ImportError:
@@ -91,7 +91,7 @@ def shown(
     """The private values with their intervals beside the exact ones."""
     from rich.table import Table
 
-    from dpfrugal.cli.quantile_table import texts
+    from dpfrugal.cli.table.quantile_table import texts
 
     table = Table(title=f"Latencies in ms; ε={total:g} for the whole table, per row replaced")
     table.add_column("")

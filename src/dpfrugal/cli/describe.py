@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpfrugal.cli import options as o
-from dpfrugal.cli import table_options as t
+from dpfrugal.cli.table import table_options as t
 from dpfrugal.parameters import NanPolicy
 
 if TYPE_CHECKING:
@@ -75,9 +75,9 @@ def describe(
 
     Example: dpfrugal describe requests.csv --column ms --column bytes --epsilon 1
     """
-    from dpfrugal.cli.quantile_table import record, rows_of, spent
     from dpfrugal.cli.stderr_notes import explain_ledger, notes, plain_console
-    from dpfrugal.cli.table_input import file_set, reading
+    from dpfrugal.cli.table.quantile_table import record, rows_of, spent
+    from dpfrugal.cli.table.table_input import file_set, reading
     from dpfrugal.estimators.table.describe import describe as described
 
     guarantee, ledger = o.guarantee_from(epsilon, delta, rho), o.ledger_from(ledger_file, dataset)
@@ -113,7 +113,7 @@ def describe(
                     typer.echo("\t".join([name, *row]))
         explain(description)
         if picture is not None:
-            from dpfrugal.cli.describe_picture import draw
+            from dpfrugal.cli.table.describe_picture import draw
 
             draw(description, found.name, picture)
             notes.print(f"Picture: {picture}")
@@ -124,7 +124,7 @@ def picture_file(picture: Path) -> None:
     """Refuse, before anything is spent, a picture that could not be drawn."""
     from importlib.util import find_spec
 
-    from dpfrugal.cli.table_output import writable
+    from dpfrugal.cli.table.table_output import writable
     from dpfrugal.errors import ParameterError
 
     if picture.suffix.lower() not in PICTURES:
@@ -148,7 +148,7 @@ def shown(description: "Description") -> "Table":
 
 
 def _cells(release: Any) -> Iterator[str]:
-    from dpfrugal.cli.quantile_table import known, texts
+    from dpfrugal.cli.table.quantile_table import known, texts
 
     for _, *found in known(release):
         value, low, high = texts(*found)

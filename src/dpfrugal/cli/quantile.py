@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpfrugal.cli import options as o
-from dpfrugal.cli import table_options as t
-from dpfrugal.cli.table_input import STDIN, one_path
-from dpfrugal.cli.table_output import Output
+from dpfrugal.cli.table import table_options as t
+from dpfrugal.cli.table.table_input import STDIN, one_path
+from dpfrugal.cli.table.table_output import Output
 from dpfrugal.errors import ParameterError, TableError
 from dpfrugal.parameters import NullKeys
 
@@ -83,11 +83,11 @@ def quantile(
     refuse_misplaced(way, options, key_options, table, bool(by), only_by | {"rounds": rounds is not None})
     if way == "table":
         if not by:
-            from dpfrugal.cli.quantile_table import quantile_of_table
+            from dpfrugal.cli.table.quantile_table import quantile_of_table
 
             quantile_of_table(files, column, file_format, options, table, as_json=as_json)
             return
-        from dpfrugal.cli.quantile_table_by_key import quantiles_of_groups
+        from dpfrugal.cli.table.quantile_table_by_key import quantiles_of_groups
 
         quantiles_of_groups(
             *(files, column, by, file_format, options, key_options, table),

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpfrugal.cli.table_input import one_path
-from dpfrugal.cli.table_output import MOST_SHOWN, Output, form_of, key_text, write
+from dpfrugal.cli.table.table_input import one_path
+from dpfrugal.cli.table.table_output import MOST_SHOWN, Output, form_of, key_text, write
 from dpfrugal.errors import ParameterError, TableError
 from dpfrugal.parameters import integer
 

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal.estimators.table import kinds
-from dpfrugal.estimators.table.columns import read_column
+from dpfrugal.estimators.table.base import kinds
+from dpfrugal.estimators.table.rows.columns import read_column
 
 GUARANTEE = dpf.PureDP(epsilon=20.0)  # so much that an answer is within a row or two
 RNG = np.random.default_rng(11)

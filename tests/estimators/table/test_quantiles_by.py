@@ -159,7 +159,7 @@ def test_quantiles_by__rows_beyond_the_limits_of_a_person_do_not_count() -> None
 
 def test_quantiles_by__order_and_cuts_cannot_matter() -> None:
     """Values of the same bits: the mechanism sees the same sorted rows, however they lie."""
-    from dpfrugal.estimators.table.grouped_rows import read_groups
+    from dpfrugal.estimators.table.rows.grouped_rows import read_groups
 
     shuffled = TABLE.take(pa.array(RNG.permutation(ROWS)))
     found = [

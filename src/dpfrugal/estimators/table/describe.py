@@ -19,16 +19,16 @@ from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ItemTypeError, ParameterError
-from dpfrugal.estimators.table.answers import ranks_of
-from dpfrugal.estimators.table.columns import read_column
-from dpfrugal.estimators.table.intervals import IntervalOf
-from dpfrugal.estimators.table.kinds import Kind
-from dpfrugal.estimators.table.order_statistics import OrderStatistics, SortedRows
-from dpfrugal.estimators.table.person_rows import person_rows
-from dpfrugal.estimators.table.plan import Asked, plan_of
+from dpfrugal.estimators.table.base.kinds import Kind
+from dpfrugal.estimators.table.choices.answers import ranks_of
+from dpfrugal.estimators.table.choices.intervals import IntervalOf
+from dpfrugal.estimators.table.choices.plan import Asked, plan_of
 from dpfrugal.estimators.table.private_quantiles import draw_release, interval_rule, source_name
 from dpfrugal.estimators.table.release import TableRelease
-from dpfrugal.estimators.table.table_schemas import many_times, numeric_columns
+from dpfrugal.estimators.table.rows.columns import read_column
+from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, SortedRows
+from dpfrugal.estimators.table.rows.person_rows import person_rows
+from dpfrugal.estimators.table.rows.table_schemas import many_times, numeric_columns
 from dpfrugal.parameters import NanPolicy, Neighbours
 from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, checked_guarantee
 from dpfrugal.privacy.zcdp_conversions import rho_for

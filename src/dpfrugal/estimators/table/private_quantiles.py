@@ -11,16 +11,16 @@ from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ParameterError
-from dpfrugal.estimators.table.answers import answers, intervals_around, ranks_of
-from dpfrugal.estimators.table.base_measure import Base
-from dpfrugal.estimators.table.columns import read_column
-from dpfrugal.estimators.table.intervals import IntervalOf, IntervalRule
-from dpfrugal.estimators.table.kinds import Kind, hinted
-from dpfrugal.estimators.table.order_statistics import OrderStatistics, SortedRows
-from dpfrugal.estimators.table.person_rows import person_rows
-from dpfrugal.estimators.table.plan import Asked, Plan, plan_of
-from dpfrugal.estimators.table.radius import Interval
+from dpfrugal.estimators.table.base.base_measure import Base
+from dpfrugal.estimators.table.base.kinds import Kind, hinted
+from dpfrugal.estimators.table.choices.answers import answers, intervals_around, ranks_of
+from dpfrugal.estimators.table.choices.intervals import IntervalOf, IntervalRule
+from dpfrugal.estimators.table.choices.plan import Asked, Plan, plan_of
+from dpfrugal.estimators.table.choices.radius import Interval
 from dpfrugal.estimators.table.release import TableRelease
+from dpfrugal.estimators.table.rows.columns import read_column
+from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, SortedRows
+from dpfrugal.estimators.table.rows.person_rows import person_rows
 from dpfrugal.inputs.file_sets import FileSet
 from dpfrugal.parameters import NanPolicy, Neighbours
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee

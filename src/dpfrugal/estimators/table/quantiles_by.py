@@ -17,13 +17,13 @@ from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ParameterError
 from dpfrugal.estimators.keyed.quantiles_by import walked_quantiles_by
 from dpfrugal.estimators.keyed.release_table import total_cost
-from dpfrugal.estimators.table.group_answers import Progress, answer_groups
+from dpfrugal.estimators.table.base.kinds import hinted
+from dpfrugal.estimators.table.choices.group_answers import Progress, answer_groups
+from dpfrugal.estimators.table.choices.intervals import IntervalOf
+from dpfrugal.estimators.table.choices.plan import Asked, plan_of
 from dpfrugal.estimators.table.group_table import group_table
-from dpfrugal.estimators.table.grouped_rows import read_groups
-from dpfrugal.estimators.table.intervals import IntervalOf
-from dpfrugal.estimators.table.kinds import hinted
-from dpfrugal.estimators.table.plan import Asked, plan_of
 from dpfrugal.estimators.table.private_quantiles import interval_rule, source_name
+from dpfrugal.estimators.table.rows.grouped_rows import read_groups
 from dpfrugal.keys.index import MOST_KEYS
 from dpfrugal.parameters import NanPolicy, Neighbours, NullKeys
 from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, checked_guarantee

@@ -8,8 +8,8 @@ import numpy as np
 
 from dpfrugal.errors import ParameterError
 from dpfrugal.estimators.releases import SHOWN_BETA, Release
-from dpfrugal.estimators.table.intervals import IntervalOf
-from dpfrugal.estimators.table.plan import Plan
+from dpfrugal.estimators.table.choices.intervals import IntervalOf
+from dpfrugal.estimators.table.choices.plan import Plan
 from dpfrugal.parameters import Neighbours, probability
 
 RELATIONS = {"replace": "replace-one", "add-remove": "add-or-remove-one"}

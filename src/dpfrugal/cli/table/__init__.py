@@ -1,0 +1,1 @@
+"""What the commands quantile, describe and demo share: reading, options, output and pictures of tables."""

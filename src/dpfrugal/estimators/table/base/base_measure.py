@@ -1,0 +1,205 @@
+"""The base measure: how much mass each possible answer has before any row is looked at, in exact integers.
+
+A base is a sum of components with integer weights. A component is an ordered set of points (``spacings``; without one
+all codes) and a spread over their indices (``spreads``). The mass of any range of codes is known as an integer and in
+float64.
+
+Worked number: of the base of doubles a quarter is spread over doubles, the binade from 4 to 8 having 0.24%, and most of
+the rest lies on numbers that people write: 7 has 0.061% of the whole, 6.99 has 0.028%, 7.25 has 0.0037%, 0 has 2.4%.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal.estimators.table.base.codes import INFINITY, Codes, doubles_of
+from dpfrugal.estimators.table.base.spacings import MOST_INDEX, Decimals, Every, Multiples, PowersOfTwo, Sizes, Spacing
+from dpfrugal.estimators.table.base.spreads import Binades, Even, Places, Single, Spread
+from dpfrugal.kernels.bit_layout import UNIT_BITS
+from dpfrugal.privacy import choice
+
+# How finely a range between two known answers is divided, in bits.
+FINE_BITS: Final = 40
+# What 0 has in the base of doubles, as no number is met more often: about half of what all doubles up to 0.001 have.
+ZERO_WEIGHT: Final = 512 << UNIT_BITS
+
+
+@dataclass(frozen=True)
+class Component:
+    """A weight, a spread over indices, and the points that have them; without a spacing every code is a point."""
+
+    weight: int
+    spread: Spread
+    spacing: Spacing | None = None
+
+    def around(self, codes: Codes) -> tuple[Places, Places]:
+        """The cumulative masses below codes, and up to them."""
+        if self.spacing is None:
+            return self.spread.below(codes), self.spread.upto(codes)
+        before, upto = self.spacing.around(codes)
+        return self.spread.upto(before), self.spread.upto(upto)
+
+    def code(self, position: int) -> int:
+        """The code of the point whose mass covers a position."""
+        index = self.spread.index(position)
+        return index if self.spacing is None else self.spacing.code(index)
+
+
+class Regions:
+    """The codes from ``low`` to ``high``, divided at some of them: gap, code, gap, code, …, code, gap."""
+
+    def __init__(self, components: Sequence[Component], low: int, at: Codes, high: int) -> None:
+        self._components = components
+        codes = np.concatenate([[low], at, [high]])
+        self._places = [_interleaved(component, codes) for component in components]
+
+    @cached_property
+    def approximate(self) -> NDArray[np.float64]:
+        """The masses of all regions, each within 2^-45 of itself."""
+        pairs = zip(self._components, self._places, strict=True)
+        return sum((float(part.weight) * places.masses() for part, places in pairs), np.zeros(1))
+
+    def exact(self, region: int) -> int:
+        """The mass of one region."""
+        return sum(part.weight * self._number(places, region) for part, places in self._pairs())
+
+    def draw(self, region: int, bits: choice.Bits | None = None) -> int:
+        """A code of a region, each with probability exactly proportional to its mass."""
+        numbers = [self._number(places, region) for places in self._places]
+        masses = [part.weight * number for part, number in zip(self._components, numbers, strict=True)]
+        weights = [choice.Weight(mass, Fraction(0)) for mass in masses]
+        chosen = choice.choose(np.array(masses, dtype=np.float64), lambda: weights, bits)
+        first = self._places[chosen].exact(region)
+        return self._components[chosen].code(first + choice.below(numbers[chosen], bits))
+
+    def _pairs(self) -> "zip[tuple[Component, Places]]":
+        return zip(self._components, self._places, strict=True)
+
+    @staticmethod
+    def _number(places: Places, region: int) -> int:
+        return places.exact(region + 1) - places.exact(region)
+
+
+def _interleaved(component: Component, codes: Codes) -> Places:
+    """The cumulative masses at all ends of regions: from below the first code to up to the last."""
+    below, upto = component.around(codes)
+    high, low = (
+        np.concatenate([one[:1], np.stack([one[1:-1], other[1:-1]], axis=1).ravel(), other[-1:]])
+        for one, other in ((below.high, upto.high), (below.low, upto.low))
+    )
+    return Places(high, low, below.bits)
+
+
+@dataclass(frozen=True)
+class Base:
+    """What may be answered: the codes from ``low`` to ``high``, and the components over them.
+
+    ``spacing`` has the points among which answers near earlier ones lie; None stands for all codes.
+    """
+
+    low: int
+    high: int
+    components: tuple[Component, ...]
+    spacing: Spacing | None = None
+    of_doubles: bool = False
+
+    def within(self, low: int | None, high: int | None) -> "Base":
+        """The base of a range whose ends are earlier answers or public hints.
+
+        Half of its mass is this base's own. An eighth is on these ends themselves, as a value that many rows have may
+        hold several quantiles. The rest is spread evenly between two ends, or evenly over the binades of the distance
+        from the only one.
+        """
+        first, last = self.low if low is None else low, self.high if high is None else high
+        within = replace(self, low=first, high=last)
+        ends = [end for end in (low, high) if end is not None and (not self.of_doubles or abs(end) < INFINITY)]
+        near = None if low == high else self._near(ends)
+        if near is None:
+            return within
+        known = [Component(1, Single(_index(self.spacing, end)), self.spacing) for end in ends]
+        groups = [(4, list(self.components)), (3, [near]), (1, known)]
+        masses = [_mass(parts, first, last) for _, parts in groups]
+        if not masses[1]:
+            return within
+        # Each group's mass times its factor is its share of one number: in integers.
+        whole = math.lcm(*(mass for mass in masses if mass))
+        factors = [share * (whole // mass) if mass else 0 for (share, _), mass in zip(groups, masses, strict=True)]
+        common = math.gcd(*factors)
+        parts = [
+            replace(part, weight=part.weight * (factor // common))
+            for (_, group), factor in zip(groups, factors, strict=True)
+            for part in group
+            if factor
+        ]
+        return replace(within, components=tuple(parts))
+
+    def _near(self, ends: Sequence[int]) -> Component | None:
+        """A component near one or two earlier answers."""
+        if not ends:
+            return None
+        spacing = self.spacing
+        if spacing is None and self.of_doubles:
+            exponent = _exponent(doubles_of(np.array(ends)))
+            if exponent is None:
+                return None
+            spacing = PowersOfTwo(exponent)
+        return Component(1, Even() if len(ends) == 2 else Binades(_index(spacing, ends[0])), spacing)
+
+
+def _index(spacing: Spacing | None, code: int) -> int:
+    """The index of the last point up to a code."""
+    return code if spacing is None else int(spacing.around(np.array([code]))[1][0])
+
+
+def _mass(components: Sequence[Component], low: int, high: int) -> int:
+    """The mass of a range."""
+    return Regions(components, low, np.zeros(0, dtype=np.int64), high).exact(0)
+
+
+def _exponent(ends: NDArray[np.float64]) -> int | None:
+    """A power of two of which all that lies near these ends is at most 2^53 multiples; None around 0 alone."""
+    largest = max(abs(float(end)) for end in ends)
+    if ends.size == 1 and not largest:
+        return None
+    finest = max(math.frexp(largest)[1] - 53, -1074)
+    if ends.size == 1:
+        return finest
+    width = math.frexp(float(ends[1] / 2 - ends[0] / 2))[1] + 1
+    return max(width - FINE_BITS, finest)
+
+
+def base_of_doubles() -> Base:
+    """All doubles and ±inf: three quarters of the mass on numbers that people write, almost a quarter on all doubles.
+
+    People write multiples of 1, 0.1, …, 0.0001, of 0.25, and prices just below a whole number, as 12.99; 0 has some
+    more. Of the other quarter most is spread over doubles of ordinary size, from 2^-16 to 2^16, and less over those
+    from 2^-64 to 2^64, from 2^-256 to 2^256, and over all: sizes that are met more often have more mass, and what lies
+    next to 0 has not too much.
+    """
+    # In units of 2^63: 107 binades of a lattice, 64, 256 and 1024 of sizes, 4094 of all doubles.
+    spacings: list[Spacing] = [Decimals(places) for places in range(5)]
+    spacings += [Every(25, 0, Decimals(2)), Every(100, -1, Decimals(2))]
+    weights = (64, 32, 32, 16, 16, 16, 32)
+    lattices = [Component(weight, Binades(), spacing) for spacing, weight in zip(spacings, weights, strict=True)]
+    sizes = [Component(weight << 9, Even(), Sizes(reach)) for reach, weight in ((16, 256), (64, 16), (256, 2))]
+    zero = Component(ZERO_WEIGHT, Single(0))
+    return Base(-INFINITY, INFINITY, (Component(1 << 9, Even()), *sizes, *lattices, zero), of_doubles=True)
+
+
+def base_of_decimals(places: int) -> Base:
+    """The multiples of 10^-places only."""
+    spacing = Decimals(places)
+    ends = spacing.code(-MOST_INDEX), spacing.code(MOST_INDEX)
+    return Base(*ends, (Component(1, Binades(), spacing),), spacing, of_doubles=True)
+
+
+def base_of_integers(low: int = -(2**63), high: int = 2**63 - 1, *, zero: int = 0, steps: Sequence[int] = ()) -> Base:
+    """Integers whose zero has the code ``zero``; and, with a quarter of the weight, the multiples of each step."""
+    parts = [Component(4, Binades(zero)), *(Component(1, Binades(), Multiples(step)) for step in steps)]
+    return Base(low, high, tuple(parts))

@@ -1,0 +1,138 @@
+"""The answers of a plan for every group of a table (docs/proofs.md, Theorem 19).
+
+Where no choice of the plan is made beside another one's answer that divides the rows, as with up to about three
+quantiles, each quantile is chosen for all groups at once by compiled code. Otherwise groups are answered one by one.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal.estimators.table.base.base_measure import Base
+from dpfrugal.estimators.table.base.codes import Codes
+from dpfrugal.estimators.table.choices.answers import answers
+from dpfrugal.estimators.table.choices.intervals import Margin
+from dpfrugal.estimators.table.choices.many_choices import Targets, choose_many
+from dpfrugal.estimators.table.choices.many_intervals import choose_intervals
+from dpfrugal.estimators.table.choices.mechanism import Choice, choose_cut
+from dpfrugal.estimators.table.choices.plan import Plan
+from dpfrugal.estimators.table.choices.radius import choose_interval
+from dpfrugal.estimators.table.rows.grouped_rows import GroupedRows
+from dpfrugal.estimators.table.rows.order_statistics import SortedRows
+from dpfrugal.privacy.guarantees import PureDP, Sensitivity
+from dpfrugal.privacy.noise import add_noise_to_many
+
+FEW_GROUPS: Final = 256  # so few are answered one by one sooner than the compiler is loaded
+Progress = Callable[[int, int], None]  # so many of so many steps are done
+
+
+@dataclass(frozen=True)
+class GroupAnswers:
+    """Released codes, groups × quantiles in ascending order; and the noisy number of rows of each group.
+
+    ``bounded`` is False where an interval says that a group has too few rows.
+    """
+
+    values: Codes
+    lower: Codes
+    upper: Codes
+    bounded: NDArray[np.bool_]
+    rows: Codes | None = field(default=None)
+
+
+def answer_groups(grouped: GroupedRows, plan: Plan, base: Base, progress: Progress | None = None) -> GroupAnswers:
+    """Choose values, then intervals around them, for all groups; then draw noise for their numbers of rows."""
+    groups, quantiles = grouped.sizes.size, len(plan.quantiles)
+    values = np.empty((groups, quantiles), dtype=np.int64)
+    lower, upper = np.full_like(values, base.low), np.full_like(values, base.high)
+    bounded = np.ones(values.shape, dtype=np.bool_)
+    told = _Told(progress, groups * quantiles * (2 if plan.margins else 1))
+    for first, part in grouped.parts():
+        codes = part.sorted_codes
+        if base.low > grouped.kind.base.low or base.high < grouped.kind.base.high:
+            codes = np.clip(codes, base.low, base.high)  # rows beyond public hints count as these
+        here = slice(first, first + part.starts.size - 1)
+        values[here] = _values(codes, part.starts, plan, base, told)
+        for at, margin in enumerate(plan.margins):
+            chosen = np.ascontiguousarray(values[here, at])
+            asked = (codes, part.starts, base, chosen, plan.quantiles[at], margin, plan.interval_slope)
+            ends = _few_intervals(*asked) if chosen.size < FEW_GROUPS else choose_intervals(*asked, told.of())
+            lower[here, at], upper[here, at], bounded[here, at] = ends
+    return GroupAnswers(values, lower, upper, bounded, _noisy_rows(grouped.sizes, plan))
+
+
+def _values(codes: Codes, starts: Codes, plan: Plan, base: Base, told: "_Told") -> Codes:
+    """The values of some groups, ascending with the quantile."""
+    sizes = np.diff(starts)
+    values = np.empty((sizes.size, len(plan.quantiles)), dtype=np.int64)
+    if any(step.cuts or not step.of_all for step in plan.steps):
+        for group in range(sizes.size):
+            values[group] = answers(SortedRows(codes[starts[group] : starts[group + 1]]), plan, base)
+            told.add(len(plan.quantiles))
+        return values
+    for step in plan.steps:
+        q = plan.quantiles[step.quantile]
+        if sizes.size < FEW_GROUPS:
+            public = Choice(base, plan.slopes[step.level])
+            for group in range(sizes.size):
+                rows = SortedRows(codes[starts[group] : starts[group + 1]])
+                values[group, step.quantile] = choose_cut(rows, public, q * rows.rows).code
+            told.add(sizes.size)
+            continue
+        targets = Targets([q.numerator * size for size in sizes.tolist()], q.denominator)
+        values[:, step.quantile] = choose_many(codes, starts, base, plan.slopes[step.level], targets, told.of())
+    # Each quantile was chosen by itself; in order they are no farther from their ranks.
+    return np.sort(values, axis=1)
+
+
+def _few_intervals(
+    codes: Codes, starts: Codes, base: Base, values: Codes, quantile: Fraction, margin: Margin, slope: Fraction
+) -> tuple[Codes, Codes, NDArray[np.bool_]]:
+    """What ``choose_intervals`` gives, without the compiler."""
+    found = []
+    for group, value in enumerate(values.tolist()):
+        rows = SortedRows(codes[starts[group] : starts[group + 1]])
+        found.append(choose_interval(rows, base, value, quantile, margin.rows(rows.rows), slope))
+    low, high = (np.array([getattr(each, end) for each in found], dtype=np.int64) for end in ("low", "high"))
+    return low, high, np.array([each.bounded for each in found], dtype=np.bool_)
+
+
+def _noisy_rows(sizes: Codes, plan: Plan) -> Codes | None:
+    """Numbers of rows with discrete Laplace noise: each is exp(−slope·distance) as likely as the true one."""
+    if not plan.counts_slope:
+        return None
+    return np.maximum(add_noise_to_many(sizes, PureDP(epsilon=rounded_down(plan.counts_slope)), Sensitivity.of(1)), 0)
+
+
+def rounded_down(number: Fraction) -> float:
+    """The largest float that is at most a number."""
+    nearest = float(number)
+    return math.nextafter(nearest, 0.0) if Fraction(nearest) > number else nearest
+
+
+class _Told:
+    """Adds up what several steps report."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress, self._total, self._done = progress, total, 0
+
+    def add(self, number: int) -> None:
+        self._done += number
+        if self._progress is not None:
+            self._progress(min(self._done, self._total), self._total)
+
+    def of(self) -> Callable[[int], None]:
+        """For a step that reports how many groups it has done so far."""
+        before = 0
+
+        def report(done: int) -> None:
+            nonlocal before
+            self.add(done - before)
+            before = done
+
+        return report

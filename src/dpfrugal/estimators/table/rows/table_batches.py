@@ -1,0 +1,93 @@
+"""Several columns of a table, whatever holds it, as Arrow record batches.
+
+The first batch is empty wherever a source knows the types of its columns: these are public, also where there are no
+rows.
+"""
+
+from collections.abc import Iterator
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from dpfrugal.errors import ParameterTypeError, TableError
+from dpfrugal.estimators.table.rows.column_sources import source_of
+from dpfrugal.inputs import dataframes
+from dpfrugal.inputs.columns import attempt
+from dpfrugal.inputs.file_sets import FileSet
+from dpfrugal.keys.arrays import holds_objects
+from dpfrugal.keys.object_columns import typed_frame
+
+
+def table_batches(data: Any, column: str, beside: list[str], shown: list[str]) -> Iterator[Any]:
+    """Record batches that have the column of values and the columns beside it (keys, persons).
+
+    Columns beside it whose type will be ``shown`` get one that does not depend on what their rows hold.
+    """
+    import pyarrow as pa
+
+    if isinstance(data, str | PathLike | FileSet) or (isinstance(data, list | tuple) and data):
+        others = tuple(name for name in beside if name != column)
+        yield from FileSet.of(data).batches(column, others)
+        return
+    names = list(dict.fromkeys([column, *beside]))
+    reader = _reader(_with_fixed_types(data, column, shown), names)
+    yield pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in reader.schema], schema=reader.schema)
+    yield from dataframes.batches(reader, names)
+
+
+def read_once(data: Any) -> bool:
+    """Whether a source is used up by reading it."""
+    import pyarrow as pa
+
+    return isinstance(data, pa.RecordBatchReader) or hasattr(data, "__next__")
+
+
+def _with_fixed_types(data: Any, column: str, shown: list[str]) -> Any:
+    """A pandas frame whose columns of objects have types that do not depend on what the rows hold."""
+    data = typed_frame(data, shown)
+    if not hasattr(data, "iloc") or list(data.columns).count(column) != 1 or not holds_objects(data[column]):
+        return data
+    import pandas as pd
+    import pyarrow as pa
+
+    arrays = list(source_of(data[column], None).read())
+    numbers = all(isinstance(array, np.ndarray) for array in arrays)
+    values = pa.array(np.concatenate(arrays)) if numbers else pa.chunked_array(arrays)
+    return data.assign(**{column: pd.Series(pd.arrays.ArrowExtensionArray(values), index=data.index)})
+
+
+def _reader(data: Any, names: list[str]) -> Any:
+    """A reader of at least these columns, and where that is easily said of no others."""
+    import pyarrow as pa
+
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    if hasattr(data, "collect") and hasattr(data, "collect_schema"):  # a lazy frame of polars
+        _present(names, data.collect_schema().names())
+        data = attempt(lambda: data.select(names).collect(), TableError(FAILED), (Exception,))
+    elif hasattr(data, "scanner"):  # a dataset of Arrow
+        _present(names, data.schema.names)
+        return attempt(lambda: data.scanner(columns=names).to_reader(), TableError(dataframes.UNREADABLE))
+    elif hasattr(data, "toArrow"):  # a Spark DataFrame
+        _present(names, data.columns)
+        data = attempt(
+            lambda: data.select(*(f"`{name}`" for name in names)).toArrow(), TableError(FAILED), (Exception,)
+        )
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__dataframe__")):
+        raise ParameterTypeError(f"data must be {dataframes.ACCEPTED}, not {type(data).__name__}.")
+    _present(names, list(getattr(data, "column_names", getattr(data, "columns", names))))
+    failure = TableError(dataframes.UNREADABLE)
+    return attempt(lambda: dataframes._reader(dataframes._narrowed(data, names)), failure, (TypeError, ValueError))
+
+
+FAILED = "data: the plan of the table failed; collect() it to see why."
+
+
+def _present(names: list[str], there: list[Any]) -> None:
+    for name in names:
+        if there.count(name) != 1:
+            found = "no column" if name not in there else "more than one column"
+            raise TableError(f"data: there is {found} {name!r}; there are {', '.join(map(repr, there))}.")
