@@ -528,9 +528,9 @@ def test_ledger_command__keeps_the_books(tmp_path: Path) -> None:
     (standing,) = json.loads(told("show", path, "--json"))["datasets"]
     assert (standing["share"], standing["left"]) == (0.75, {"PureDP": {"epsilon": 0.5}})
     (entry,) = json.loads(told("history", path, "clicks", "--json"))["spends"]
-    assert entry["by"] == "PrivateQuantile"
+    assert entry["by"] == "private_quantiles"
     assert entry["generation"] > 0
-    assert "PrivateQuantile" in told("history", path)
+    assert "private_quantiles" in told("history", path)
     for bad, said in [
         (["--epsilon", 1, "--change"], "smaller than what is spent"),
         (["--epsilon", 1], "already has the total ε=2 per item replaced, not ε=1 per item replaced; use --change"),

@@ -16,6 +16,8 @@ from dpfrugal.engines import two_scans
 from tests.support.command_line import COMMAND, interruptible, run
 
 ONE, THREE = dpf.PureDP(epsilon=1.0), dpf.PureDP(epsilon=3.0)
+SEGMENTS = ("--algorithm", "private-quantile")  # it spends while it reads; a table is read before anything is spent
+WALK = ("--algorithm", "dp-frugal-1u")
 GOOD = "\n".join(str(number % 100) for number in range(3000))  # some segments are closed on the way
 
 
@@ -34,7 +36,7 @@ def said(ledger: dpf.Ledger) -> str:
     return f"ε=1 was spent on 'clicks' in {ledger.path} before that; ε=2 is left of ε=3."
 
 
-@pytest.mark.parametrize("command", [["quantile", "-"], ["watch", "--every", "1000"]])
+@pytest.mark.parametrize("command", [["quantile", "-", *SEGMENTS], ["watch", "--every", "1000"]])
 def test_spending__is_reported_at_a_bad_line_after_the_spend(command: list[str], ledger: dpf.Ledger) -> None:
     done = run(*command, *options(ledger), text=f"{GOOD}\nsecret\n")
     assert done.returncode == 2
@@ -55,9 +57,22 @@ def test_spending__has_nothing_to_report_at_a_bad_line_before_it(command: list[s
 def test_spending__is_reported_at_a_bad_last_line_of_a_file(ledger: dpf.Ledger, tmp_path: Path) -> None:
     path = tmp_path / "items.csv"
     path.write_text("ms\n" + "7\n" * 3_000_000 + "secret\n", encoding="utf-8")
-    done = run("quantile", path, *options(ledger))
+    done = run("quantile", path, "--column", "ms", *options(ledger), *SEGMENTS)
     assert done.returncode == 2
     assert said(ledger) in done.stderr
+
+
+@pytest.mark.parametrize("command", [["quantile", "-"], ["quantile", "items.csv", "--column", "ms"]])
+def test_spending__of_a_table_comes_after_all_of_it_was_read(
+    command: list[str], ledger: dpf.Ledger, tmp_path: Path
+) -> None:
+    (tmp_path / "items.csv").write_text(f"ms\n{GOOD}\nsecret\n", encoding="utf-8")
+    command = [str(tmp_path / part) if part.endswith(".csv") else part for part in command]
+    done = run(*command, *options(ledger), text=f"{GOOD}\nsecret\n")
+    assert done.returncode == 2
+    assert "spent" not in done.stderr
+    assert "secret" not in done.stderr
+    assert ledger.left("clicks") == THREE
 
 
 def test_spending__is_reported_at_a_missing_key_after_a_round(ledger: dpf.Ledger, tmp_path: Path) -> None:
@@ -65,7 +80,7 @@ def test_spending__is_reported_at_a_missing_key_after_a_round(ledger: dpf.Ledger
     keys = pa.array(["a"] * (rows - 1) + [None])
     pq.write_table(pa.table({"key": keys, "ms": np.ones(rows)}), path, row_group_size=1 << 20)
     (tmp_path / "keys.txt").write_text("a\n", encoding="utf-8")
-    by = ("--by", "key", "--column", "ms", "--keys", tmp_path / "keys.txt", "--rounds", 3)
+    by = ("--by", "key", "--column", "ms", "--keys", tmp_path / "keys.txt", "--rounds", 3, *WALK)
     done = run("quantile", path, *by, *options(ledger))
     assert done.returncode == 2
     assert said(ledger) in done.stderr
@@ -86,7 +101,7 @@ def interrupted(ledger: dpf.Ledger) -> tuple[int, str]:
     """The input stays open and silent until the command has ended."""
     before = len(ledger.dataset("clicks").spends)
     process = subprocess.Popen(
-        [*COMMAND, "quantile", "-", *options(ledger)],
+        [*COMMAND, "quantile", "-", *options(ledger), *SEGMENTS],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

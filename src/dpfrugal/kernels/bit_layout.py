@@ -16,3 +16,9 @@ UNIT_BITS: Final = 63
 WORDS: Final = 16
 EVERY_CODE, MULTIPLES, DECIMALS, SIZES, POWERS_OF_TWO = range(5)
 EVEN, BINADES, SINGLE = range(3)
+
+# The margins of ``privacy.choice``, which kernels restate so that the digest of their sources covers them.
+FLOAT_ERROR: Final = 2.0**-40
+SUM_ERROR: Final = 2.0**-50
+SMALLEST_TOTAL: Final = 2.0**-600
+LARGEST_TOTAL: Final = 2.0**1000

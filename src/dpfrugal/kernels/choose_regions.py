@@ -15,8 +15,8 @@ from dpfrugal.kernels.base_masses import (
     number_between,
     places,
 )
+from dpfrugal.kernels.bit_layout import FLOAT_ERROR, LARGEST_TOTAL, SMALLEST_TOTAL, SUM_ERROR
 from dpfrugal.kernels.compiler import cached, inlined
-from dpfrugal.privacy.choice import FLOAT_ERROR, LARGEST_TOTAL, SMALLEST_TOTAL, SUM_ERROR
 
 _0, _1, _64 = np.uint64(0), np.uint64(1), np.uint64(64)
 UNCERTAIN: Final = -1

@@ -86,8 +86,9 @@ def spent(ledger: "Ledger | None", dataset: str | None, guarantee: "Guarantee") 
         if ledger is not None and dataset is not None:
             from dpfrugal.cli.stderr_notes import notes
 
-            left = ledger.dataset(dataset).left or "nothing"
-            notes.print(f"{guarantee} was spent on {dataset!r} in {ledger.path} before that; {left} is left.")
+            standing = ledger.dataset(dataset)
+            left = f"{standing.left or 'nothing'} is left of {standing.total}"
+            notes.print(f"{guarantee} was spent on {dataset!r} in {ledger.path} before that; {left}.")
         raise
 
 

@@ -26,7 +26,8 @@ def table_batches(data: Any, column: str, beside: list[str], shown: list[str]) -
     """
     import pyarrow as pa
 
-    if isinstance(data, str | PathLike | FileSet) or (isinstance(data, list | tuple) and data):
+    several = isinstance(data, list | tuple) and data and all(isinstance(each, str | PathLike) for each in data)
+    if several or isinstance(data, str | PathLike | FileSet):
         others = tuple(name for name in beside if name != column)
         yield from FileSet.of(data).batches(column, others)
         return
