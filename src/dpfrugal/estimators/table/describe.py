@@ -23,11 +23,9 @@ from dpfrugal.estimators.table.base.kinds import Kind
 from dpfrugal.estimators.table.choices.answers import ranks_of
 from dpfrugal.estimators.table.choices.intervals import IntervalOf
 from dpfrugal.estimators.table.choices.plan import Asked, plan_of
-from dpfrugal.estimators.table.private_quantiles import draw_release, interval_rule, source_name
+from dpfrugal.estimators.table.private_quantiles import draw_release, interval_rule, rows_of, source_name
 from dpfrugal.estimators.table.release import TableRelease
-from dpfrugal.estimators.table.rows.columns import read_column
-from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, SortedRows
-from dpfrugal.estimators.table.rows.person_rows import person_rows
+from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics
 from dpfrugal.estimators.table.rows.table_schemas import many_times, numeric_columns
 from dpfrugal.parameters import NanPolicy, Neighbours
 from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, checked_guarantee
@@ -167,11 +165,8 @@ def _rows(
 ) -> tuple[Kind, OrderStatistics, int]:
     """A column by rank, with its type and the number of rows, whether or not they are missing."""
     try:
-        if person is not None:
-            kind, codes, number = person_rows(data, name, person, asked.rows_per_person, nan_policy)
-            return kind, SortedRows(codes), number
-        read = read_column(data, name, nan_policy, memory)
-        return read.kind, read.ordered(), read.rows
+        read = rows_of(data, name, nan_policy, person, asked.rows_per_person, memory)
+        return read.kind, read.ordered(None, None), read.number
     except (ItemError, ItemTypeError) as error:
         refusal = type(error)(f"{name}: {error}")
     raise refusal  # outside of the handler, so that it is one sentence

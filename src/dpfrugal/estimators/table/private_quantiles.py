@@ -1,11 +1,11 @@
 """``private_quantiles``: quantiles of a table that is at hand, a few rows off, in any order, without bounds."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
@@ -91,22 +91,43 @@ def private_quantiles(
         neighbours=neighbours,
         asked={"column": column, "quantiles": list(checked), "source": source_name(data)},
     )
-    if person is None:
-        read = read_column(data, column, nan_policy, memory, header=header)
-        kind, number = read.kind, read.rows
-    else:
-        if column is None:
-            raise ParameterError("column must name a column of the table where person names one; it was not given.")
-        kind, counted, number = person_rows(data, column, person, asked.rows_per_person, nan_policy)
-    if not number and neighbours == "replace":
+    column_read = rows_of(data, column, nan_policy, person, asked.rows_per_person, memory, header)
+    if not column_read.number and neighbours == "replace":
         raise ItemError("The data has no rows: there is no quantile to find.")
+    kind, number = column_read.kind, column_read.number
     base = hinted(kind, low, high, decimals)
-    limits = base.low, base.high
-    rows = read.ordered(*limits) if person is None else SortedRows(counted, *limits)
+    rows = column_read.ordered(base.low, base.high)
     rows.prepare(ranks_of(plan, rows.rows))  # whatever the rows are read from is read before anything is spent
     account.before_noise()
     with account.owning_up():
         return draw_release(rows, number, plan, base, kind, checked)
+
+
+class RowsRead(NamedTuple):
+    """The type of a column, the number of its rows, missing ones too, and its rows by rank, clipped to hints."""
+
+    kind: Kind
+    number: int
+    ordered: Callable[[int | None, int | None], OrderStatistics]
+
+
+def rows_of(
+    data: Any,
+    column: str | None,
+    nan_policy: NanPolicy,
+    person: str | None,
+    rows_per_person: int,
+    memory: int | None = None,
+    header: bool | None = None,
+) -> RowsRead:
+    """A column that was read, of which only so many rows of a person count where ``person`` names ids."""
+    if person is None:
+        read = read_column(data, column, nan_policy, memory, header=header)
+        return RowsRead(read.kind, read.rows, read.ordered)
+    if column is None:
+        raise ParameterError("column must name a column of the table where person names one; it was not given.")
+    kind, codes, number = person_rows(data, column, person, rows_per_person, nan_policy)
+    return RowsRead(kind, number, lambda least, most: SortedRows(codes, least, most))
 
 
 def draw_release(
