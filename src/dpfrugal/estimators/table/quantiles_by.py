@@ -18,6 +18,7 @@ from dpfrugal.errors import ItemError, ParameterError
 from dpfrugal.estimators.keyed.quantiles_by import walked_quantiles_by
 from dpfrugal.estimators.keyed.release_table import total_cost
 from dpfrugal.estimators.table.base.kinds import hinted
+from dpfrugal.estimators.table.choices.answers import reaches_of
 from dpfrugal.estimators.table.choices.group_answers import Progress, answer_groups
 from dpfrugal.estimators.table.choices.intervals import IntervalOf
 from dpfrugal.estimators.table.choices.plan import Asked, plan_of
@@ -129,8 +130,10 @@ def quantiles_by(
     if not grouped.rows and neighbours == "replace":
         raise ItemError("The data has no rows: there is no quantile to find.")
     base = hinted(grouped.kind, low, high, decimals)
+    grouped.prepare(reaches_of(plan))  # before anything is spent
     account.before_noise()
     with account.owning_up():
         shown = grouped.discover()
+        shown.prepare(reaches_of(plan))
         found = answer_groups(shown, plan, base, progress)
         return group_table(shown, plan, found, checked, discover_keys, per_person, keys_per_person)

@@ -18,10 +18,13 @@ from dpfrugal import parameters
 from dpfrugal.errors import ParameterError, ParameterTypeError, TableError
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.kinds import Kind
-from dpfrugal.estimators.table.rows.group_reading import GroupReading, Label
+from dpfrugal.estimators.table.rows.engine_rows import EngineGroups, read_engine_groups
+from dpfrugal.estimators.table.rows.engine_tables import Columns, engine_of
+from dpfrugal.estimators.table.rows.group_columns import Label, key_columns_with, no_keys
+from dpfrugal.estimators.table.rows.group_reading import GroupReading
 from dpfrugal.estimators.table.rows.keyed_rows import Groups, KeyedRows
-from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, SortedRows
-from dpfrugal.keys.columns import KeyColumns, typed
+from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach, SortedRows
+from dpfrugal.estimators.table.rows.stretches import Windows
 from dpfrugal.keys.discovery import KeyDiscovery
 from dpfrugal.keys.index import MOST_KEYS, UNDECLARED
 from dpfrugal.parameters import NanPolicy, NullKeys
@@ -67,13 +70,20 @@ class GroupedRows:
         """The codes of a group's rows in ascending order: raw."""
         return self.sorted_codes[self.starts[group] : self.starts[group + 1]]
 
-    def statistics(self, group: int) -> OrderStatistics:
-        """The rows of a group by rank."""
-        return SortedRows(self.codes(group))
+    def statistics(self, group: int, least: int | None = None, most: int | None = None) -> OrderStatistics:
+        """The rows of a group by rank; those beyond the public codes ``least`` and ``most`` count as these."""
+        return SortedRows(self.codes(group), least, most)
 
-    def parts(self) -> Iterator[tuple[int, "GroupedRows"]]:
-        """Consecutive groups whose rows may be held together, with the number of the first of them."""
-        return iter([(0, self)]) if self._again is None else self._again.parts(self)
+    def window(self, at: int, reach: Reach) -> Windows:
+        """All rows: they hold those around any rank."""
+        return Windows(self.sorted_codes, self.starts, np.zeros(self.starts.size - 1, dtype=np.int64))
+
+    def prepare(self, reaches: Sequence[Reach]) -> None:
+        """Nothing: all rows are at hand, or read part by part."""
+
+    def parts(self) -> Iterator[tuple[slice, "GroupedRows"]]:
+        """Groups whose rows may be held together."""
+        return iter([(slice(0, self.sizes.size), self)]) if self._again is None else self._again.parts(self)
 
     def discover(self) -> "GroupedRows":
         """The rows of the keys that pass discovery, in the order of keys; itself where keys were declared.
@@ -98,7 +108,7 @@ def read_groups(
     nan_policy: NanPolicy = "raise",
     max_keys: int = MOST_KEYS,
     memory: int | None = None,
-) -> GroupedRows:
+) -> GroupedRows | EngineGroups:
     """The rows of ``column`` for each key of ``by``, a column or several, of whatever the caller has.
 
     ``keys`` declares the keys: a batch of them, or for several columns a list of tuples or a table. Or
@@ -118,7 +128,13 @@ def read_groups(
             "them, or say what discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."
         )
     discovery = None if discover_keys is None else KeyDiscovery(discover_keys, limits[0] * (limits[1] or 1))
-    label = _label(other, names)
+    label, source = _label(other, names), engine_of(data)
+    if source is not None:
+        table = source.open(Columns(column, tuple(names), person, *limits))
+        return read_engine_groups(
+            table, names, keys=keys, discovery=discovery, label=label, null_keys=null_keys, nan_policy=nan_policy,
+            max_keys=max_keys,
+        )  # fmt: skip
     reading = GroupReading(
         data, column, names, keys, label=label, null_keys=null_keys, nan_policy=nan_policy, person=person,
         limits=limits, max_keys=max_keys, memory=memory,
@@ -128,7 +144,7 @@ def read_groups(
         everyone = np.arange(index.size + (label is not None), dtype=np.int32)
         return _grouped(rows, reading, index.columns(), everyone)
     hidden = _Undiscovered(rows, reading, discovery)
-    return GroupedRows(rows.kind, _no_keys(index), rows.rows, np.zeros(1, np.int64), np.zeros(0, np.int64), hidden)
+    return GroupedRows(rows.kind, no_keys(index), rows.rows, np.zeros(1, np.int64), np.zeros(0, np.int64), hidden)
 
 
 def _names(column: str, by: str | Sequence[str], person: str | None) -> list[str]:
@@ -151,24 +167,11 @@ def _label(other: Any, names: list[str]) -> Label | None:
     return other
 
 
-def _no_keys(index: KeyColumns) -> dict[str, Any]:
-    """Columns without keys, and without types: these would say that some key is there."""
-    import pyarrow as pa
-
-    return {name: pa.nulls(0) for name in index.names}
-
-
 def _grouped(rows: KeyedRows, reading: GroupReading, columns: dict[str, Any], relabel: Groups) -> GroupedRows:
     """The rows by group, where ``relabel`` has the group of each code; with a label there is one more, the last."""
-    import pyarrow as pa
-
     groups = len(next(iter(columns.values())))
     if reading.label is not None:
-        labels = [typed(part, column.type) for part, column in zip(reading.label, columns.values(), strict=True)]
-        columns = {
-            name: pa.concat_arrays([column, one]) if len(column) else one
-            for (name, column), one in zip(columns.items(), labels, strict=True)
-        }
+        columns = key_columns_with(columns, reading.label)
         groups += 1
     if rows.held:
         codes, starts = rows.by_group(relabel, groups, rows.kind)
@@ -185,7 +188,7 @@ class _Again:
     def __init__(self, reading: GroupReading, relabel: Groups) -> None:
         self._reading, self._relabel = reading, relabel
 
-    def parts(self, whole: GroupedRows) -> Iterator[tuple[int, GroupedRows]]:
+    def parts(self, whole: GroupedRows) -> Iterator[tuple[slice, GroupedRows]]:
         first, starts = 0, whole.starts
         while first < starts.size - 1:
             most = int(starts[first]) + self._reading.most_rows
@@ -197,7 +200,7 @@ class _Again:
             if rows.rows != whole.rows or not np.array_equal(found, starts[first : last + 1] - starts[first]):
                 raise TableError("data changed between two readings; keep it as it is, or raise memory.")
             columns = {name: column[first:last] for name, column in whole.key_columns.items()}
-            yield first, GroupedRows(whole.kind, columns, whole.rows, found, codes)
+            yield slice(first, last), GroupedRows(whole.kind, columns, whole.rows, found, codes)
             first = last
 
 
@@ -225,7 +228,7 @@ class _Undiscovered:
             counts[same] = 0  # rows that have the label as their key are others too
         self._discovery.restore(counts, np.zeros(size, dtype=np.bool_))
         found = self._discovery.found()
-        columns = index.columns(found) if found.size else _no_keys(index)
+        columns = index.columns(found) if found.size else no_keys(index)
         if found.size:  # in the order of keys, which says nothing about the order they came in
             order = pc.sort_indices(pa.table(columns), [(name, "ascending") for name in columns])
             found, columns = found[order.to_numpy()], {name: column.take(order) for name, column in columns.items()}
