@@ -5,6 +5,7 @@ Only windows of order statistics reach Python, and for groups the keys with thei
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -155,13 +156,10 @@ def read_engine_groups(
     if discovery is None:
         return _assigned(table, kind, rows, names, counts, index.columns(), codes, label)
 
+    @cache
     def discovered() -> EngineGroups:
-        nonlocal found
-        if found is None:
-            found = _discovered(table, kind, rows, names, counts, index, codes, label, discovery)
-        return found
+        return _discovered(table, kind, rows, names, counts, index, codes, label, discovery)
 
-    found: EngineGroups | None = None
     nothing = Assigned(counts.slice(0, 0), 0)
     return EngineGroups(kind, no_keys(index), rows, np.zeros(0, np.int64), table, nothing, discovered)
 

@@ -103,7 +103,7 @@ class GroupStretches:
         if self.numbers is None:
             if not first.any() and np.array_equal(end, lengths):
                 return Windows(self.codes, self.starts, self.below)
-            codes = self.codes[_places(self.starts[:-1] + first, end - first)]
+            codes = self.codes[places_from(self.starts[:-1] + first, end - first)]
         else:
             total = np.concatenate([[0], np.cumsum(self.numbers)])
             upto = total[1:] - np.repeat(total[self.starts[:-1]], lengths)
@@ -114,7 +114,7 @@ class GroupStretches:
         return Windows(codes, starts, self.below + first)
 
 
-def _places(first: Codes, lengths: Codes) -> Codes:
+def places_from(first: Codes, lengths: Codes) -> Codes:
     """The integers from each first one on, so many of each."""
     ends = np.cumsum(lengths)
     return np.repeat(first - ends + lengths, lengths) + np.arange(int(ends[-1]) if ends.size else 0)
