@@ -35,6 +35,8 @@ SMALL_SPAN: Final = 1 << 16
 class StringTable:
     """Strings of bytes: 32 bytes per key in the table's slots, and the bytes themselves."""
 
+    size: int
+
     def __init__(self) -> None:
         self.size = 0
         self._point, self._seal = np.uint64(1 + secrets.randbelow(PRIME - 1)), np.uint64(secrets.randbits(64))
@@ -99,6 +101,8 @@ class StringTable:
 
 class IntegerTable:
     """Integers of 64 bits: by distance from the lowest where they are dense, otherwise hashed in 32 bytes per key."""
+
+    size: int
 
     def __init__(self) -> None:
         self.size = 0
