@@ -55,7 +55,7 @@ def share(position: int) -> Fraction:
 
 
 def naive(rows: Sequence[int], public: Choice, target: Fraction) -> Distribution:
-    """P(y) ∝ base(y)·exp(−slope·distance), within the cap on either side; and the same for every position of every y."""
+    """P(y) ∝ base(y)·exp(−slope·distance), within the cap on either side; the same for every position of every y."""
     weights: Distribution = {}
     with localcontext(prec=DIGITS):
         for code in range(public.base.low, public.base.high + 1):

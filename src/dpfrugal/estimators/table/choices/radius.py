@@ -2,10 +2,11 @@
 
 An interval [v − w, v + w] has c(w) = min(q·n − #(x < v − w), #(x ≤ v + w) − q·n) rows to spare: so many lie between the
 wanted rank and its nearer end. c grows with w, and the radius is wanted at which it reaches the margin m. The radii
-0 = w₀ < w₁ < … < ∞ are public; wₖ is chosen with probability ∝ base · exp(−slope · d), where d = max(c(wₖ₋₁) − m, m −
-c(wₖ)) is the distance of m from what c takes between wₖ₋₁ and wₖ, and minus its depth where m lies between both. A value
-that many rows have lies at some distance from v, and the radius that reaches just beyond it is one of the list to within
-2%: the deeper m lies among its rows the likelier it is, so that the interval holds it, whatever lattice the rows are on.
+0 = w₀ < w₁ < … < ∞ are public; wₖ is chosen with probability ∝ base · exp(−slope · d), where d = max(c(wₖ₋₁) − m,
+m − c(wₖ)) is the distance of m from what c takes between wₖ₋₁ and wₖ, and minus its depth where m lies between both. A
+value that many rows have lies at some distance from v, and the radius that reaches just beyond it is one of the list to
+within 2%. The deeper m lies among its rows the likelier that radius is: the interval holds the value, whatever lattice
+the rows are on.
 
 The rows are counted from q·n, not from the rank of v: where v is far off, the radius is as large. Where a table has too
 few rows to spare, no radius but ∞ reaches the margin.
