@@ -137,7 +137,7 @@ class Guarantee(ABC):
 class LaplaceNoise(Guarantee):
     """A guarantee that is kept by discrete Laplace noise."""
 
-    noise = "laplace"
+    noise: ClassVar[Literal["laplace", "gaussian"]] = "laplace"
 
     def noise_deviation(self, sensitivity: int | Sensitivity) -> float:
         """√2·b."""
@@ -168,7 +168,7 @@ class LaplaceNoise(Guarantee):
 class GaussianNoise(Guarantee):
     """A guarantee that is kept by discrete Gaussian noise."""
 
-    noise = "gaussian"
+    noise: ClassVar[Literal["laplace", "gaussian"]] = "gaussian"
 
     def noise_deviation(self, sensitivity: int | Sensitivity) -> float:
         """σ."""

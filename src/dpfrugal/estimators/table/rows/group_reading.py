@@ -22,6 +22,8 @@ BYTES_PER_ROW_OF_PERSONS: Final = 66  # measured with ten rows per person, their
 class GroupReading:
     """Where rows come from, which key each has, and how many may be held at once."""
 
+    index: KeyColumns
+
     def __init__(
         self,
         data: Any,
