@@ -141,7 +141,9 @@ class DuckDBTable(BracketedTable):
             f'SELECT {own}value, person, "group", row_number() OVER (PARTITION BY person, {own}value) AS copy '
             f"FROM (SELECT {self._named} FROM {self._view} WHERE {self._present}) {using}"
         )
-        drawn = f"SELECT *, hash(person, {own}value, copy, '{self._salt}') AS priority FROM ({numbered})"
+        # A hash of several values differs too little between two salts; that of one text with the salt in it does not.
+        text = f"concat_ws('|', '{self._salt}', person, {own}value, copy)"
+        drawn = f"SELECT *, hash({text}) AS priority FROM ({numbered})"
         order = 'ORDER BY priority, "group", value'
         if limits.max_keys_per_person is None:
             place = f"row_number() OVER (PARTITION BY person {order}) <= {limits.max_items_per_person}"
