@@ -40,6 +40,8 @@ NO_BYTES: Final = read_only(np.empty(0, dtype=np.uint8))
 class StringTable:
     """Strings of bytes: 32 bytes per key in the table's slots, and the bytes themselves."""
 
+    size: int
+
     def __init__(self) -> None:
         self.size = 0
         self._point, self._seal = np.uint64(1 + secrets.randbelow(PRIME - 1)), np.uint64(secrets.randbits(64))
@@ -130,6 +132,8 @@ class StringTable:
 
 class IntegerTable:
     """Integers of 64 bits: by distance from the lowest where they are dense, otherwise hashed in 32 bytes per key."""
+
+    size: int
 
     def __init__(self) -> None:
         self.size = 0

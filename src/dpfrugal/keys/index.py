@@ -53,6 +53,8 @@ class KeyIndex:
     not, the type that is shown must not depend on the others. ``threads`` share the search of large batches.
     """
 
+    max_keys: int
+
     def __init__(self, keys: Any = None, *, max_keys: int = MOST_KEYS, typed: bool = False, threads: int = 1) -> None:
         self.max_keys = parameters.integer("max_keys", max_keys, 1, LARGEST_CODE)
         self._typed, self._threads = typed, threads

@@ -140,13 +140,13 @@ class Guarantee(ABC):
 class LaplaceNoise(Guarantee):
     """A guarantee that is kept by discrete Laplace noise."""
 
-    noise = LAPLACE
+    noise: ClassVar[NoiseDistribution] = LAPLACE
 
 
 class GaussianNoise(Guarantee):
     """A guarantee that is kept by discrete Gaussian noise."""
 
-    noise = GAUSSIAN
+    noise: ClassVar[NoiseDistribution] = GAUSSIAN
 
 
 def checked_guarantee(guarantee: G, kind: type[Guarantee] = Guarantee, name: str = "guarantee") -> G:

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 from dpfrugal.errors import ParameterError
 from dpfrugal.parameters import one_of, positive, probability
@@ -42,7 +42,7 @@ class PureDP(LaplaceNoise):
 
     epsilon: float
     symbol = "ε"
-    composition_rule = "sum"
+    composition_rule: ClassVar[str | None] = "sum"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
@@ -199,7 +199,7 @@ class ZCDP(GaussianNoise):
 
     rho: float
     symbol = "ρ"
-    composition_rule = "zcdp"
+    composition_rule: ClassVar[str | None] = "zcdp"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", positive("rho", self.rho))

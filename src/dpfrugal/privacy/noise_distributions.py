@@ -78,8 +78,8 @@ class NoiseDistribution(ABC):
 
 
 class _DiscreteLaplace(NoiseDistribution):
-    name = "laplace"
-    largest_composed = 100.0
+    name: ClassVar[str] = "laplace"
+    largest_composed: ClassVar[float] = 100.0
 
     def deviation(self, scale: float) -> float:
         """√2·b."""
@@ -132,8 +132,8 @@ class _DiscreteLaplace(NoiseDistribution):
 
 
 class _DiscreteGaussian(NoiseDistribution):
-    name = "gaussian"
-    largest_composed = 50.0
+    name: ClassVar[str] = "gaussian"
+    largest_composed: ClassVar[float] = 50.0
 
     def deviation(self, scale: float) -> float:
         """σ."""
