@@ -8,6 +8,7 @@
 1000
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensi
 from dpfrugal.version import __version__
 
 if TYPE_CHECKING:
+    from dpfrugal.estimators.display.plots import plot_quantiles
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
     from dpfrugal.estimators.table.describe import Description, describe
     from dpfrugal.estimators.table.private_quantiles import private_quantiles
@@ -76,6 +78,7 @@ __all__ = [
     "WindowRelease",
     "__version__",
     "describe",
+    "plot_quantiles",
     "private_quantiles",
     "quantiles_by",
 ]
@@ -85,6 +88,7 @@ _LATER = {
     "KeyedDPFrugal1U": "dpfrugal.estimators.keyed.keyed_dp_frugal",
     "quantiles_by": "dpfrugal.estimators.table.quantiles_by",
     "Description": "dpfrugal.estimators.table.describe",
+    "plot_quantiles": "dpfrugal.estimators.display.plots",
     "describe": "dpfrugal.estimators.table.describe",
     "private_quantiles": "dpfrugal.estimators.table.private_quantiles",
     "TableRelease": "dpfrugal.estimators.table.release",
@@ -102,3 +106,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _show_tables_in_notebooks() -> None:
+    """A pyarrow.Table has no ``_repr_html_`` and cannot be given one: in a notebook, IPython is told."""
+    if "IPython" in sys.modules:
+        from dpfrugal.estimators.display.html import show_tables_in_notebooks
+
+        show_tables_in_notebooks()
+
+
+_show_tables_in_notebooks()

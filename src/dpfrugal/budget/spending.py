@@ -113,6 +113,18 @@ class Account:
                 asked=spend.asked,
             )
 
+    def prove_newest(self) -> None:
+        """Refuse to replace a checkpoint by this state if another copy has drawn noise since: it is behind that one."""
+        if self._ledger is None or self._spend is None:
+            return
+        generation, holder = self._ledger.last_noise(self._lineage)
+        # Noise of this object's own, after which it was interrupted, is no other copy's.
+        if generation > self.generation and holder != self._holder:
+            raise ReplayError(
+                "Another process has continued from this checkpoint and drawn noise: what this one holds is older, so "
+                "it was not saved."
+            )
+
     def begin_batch(self, batch: int) -> None:
         """Noise is drawn for this batch of a stream from now on."""
         self._settled, self._holder = self.generation, f"{self._holder.partition('@')[0]}@{batch}"

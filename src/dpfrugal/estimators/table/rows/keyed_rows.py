@@ -46,6 +46,9 @@ class KeyedRows:
     With ``wanted`` rows are held only if that has no -1 for the code of their key.
     """
 
+    rows: int
+    held: bool
+
     def __init__(
         self, nan_policy: NanPolicy, threads: int, *, most_rows: int | None = None, wanted: Groups | None = None
     ) -> None:
