@@ -1,4 +1,4 @@
-"""Every engine: the windows that it delivers are those of the sorted rows, exactly, and its front doors are the same."""
+"""Every engine: its windows are those of the sorted rows, exactly, and the front doors are the same."""
 
 from typing import Any
 

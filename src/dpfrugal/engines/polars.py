@@ -1,4 +1,4 @@
-"""Polars: quantiles of a DataFrame or LazyFrame, whose rows stay in Polars; windows of order statistics are what is read.
+"""Polars: quantiles of a DataFrame or LazyFrame, whose rows stay there; windows of order statistics are read.
 
 >>> import polars as pl, dpfrugal as dpf
 >>> table = pl.LazyFrame({"ms": range(400_000)}).select(pl.col("ms") % 1000)
@@ -7,8 +7,9 @@
 True
 """
 
+import math
 import secrets
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -32,14 +33,16 @@ class _Frame(TableSource):
         schema = run(self._frame.collect_schema)
         dataframes.present(columns.names, list(schema.names()))
         value_type = run(lambda: pl.Series([], dtype=schema[columns.value]).to_arrow().type)
-        table = PolarsTable(self._frame, schema, columns, value_type)
-        return table
+        return PolarsTable(self._frame, schema, columns, value_type)
 
 
 def _collected(*frames: Any) -> list[Any]:
     """Several plans at once, as Arrow tables."""
     found = run(lambda: pl.collect_all(list(frames), engine="streaming"))
     return [each.to_arrow() for each in found]
+
+
+NUMBER: Final = pl.lit(0, pl.Int32).alias("number")  # of the only group
 
 
 class PolarsTable(BracketedTable):
@@ -82,7 +85,7 @@ class PolarsTable(BracketedTable):
         if self._columns.person is None:
             np.add.at(found, assigned.keys.column("group").to_numpy(), counts.column("present").to_numpy())
             return found
-        self._everyone = self._uploaded(assigned.keys.rename_columns([*self._keys, "group"]))
+        self._everyone = pl.DataFrame(pl.from_arrow(assigned.keys.rename_columns([*self._keys, "group"]))).lazy()
         plan = self._joined(self._everyone.rename({"group": "number"})).group_by("number").agg(pl.len())
         (rows,) = _collected(plan)
         found[rows.column("number").to_numpy()] = rows.column("len").to_numpy()
@@ -91,19 +94,18 @@ class PolarsTable(BracketedTable):
     def scan(self, brackets: Any, quantiles: int, *, counted: bool, by_value: bool) -> tuple[Any, Any]:
         """Counts and rows from one run of the plan."""
         table = brackets.rename_columns([*self._keys, *brackets.column_names[len(self._keys) :]])
-        joined = self._joined(self._uploaded(table))
-        value, least, most = pl.col("value"), [], []
-        for k in range(quantiles):
-            least.append(pl.col(f"low_{k}").is_null() | (value >= pl.col(f"low_{k}")))
-            most.append(pl.col(f"high_{k}").is_null() | (value <= pl.col(f"high_{k}")))
+        frame, value = pl.DataFrame(pl.from_arrow(table)), pl.col("value")
+        # One group's bounds are constants; those of several are columns that are joined.
+        bound = pl.col if self._keys else lambda name: pl.lit(frame[name]).first()
+        ends = [(bound(f"low_{k}"), bound(f"high_{k}")) for k in range(quantiles)]
+        least = [low.is_null() | (value >= low) for low, _ in ends]
+        most = [high.is_null() | (value <= high) for _, high in ends]
         inside = pl.any_horizontal(*(low & high for low, high in zip(least, most, strict=True)))
-        if np.min(table.column("share").to_numpy(), initial=1.0) < 1.0:
-            drawn = joined.with_row_index("place").with_columns(
-                pl.col("place").hash(secrets.randbits(62)).cast(pl.Float64) / 2.0**64
-            )
-            rows = drawn.filter(inside & (pl.col("place") < pl.col("share")))
-        else:
-            rows = joined.filter(inside)
+        share = float(np.max(frame["share"].to_numpy(), initial=0.0))
+        rows = self._joined(frame.lazy(), share).filter(inside & (share > 0))
+        if self._keys and share < 1:
+            drawn = pl.int_range(pl.len()).hash(secrets.randbits(62)).cast(pl.Float64) * (share / 2.0**64)
+            rows = rows.filter(drawn < pl.col("share"))
         rows = rows.group_by("number", "value").agg(pl.len().alias("times")) if by_value else rows
         rows = rows.select("number", "value", *(["times"] if by_value else []))
         if not counted:
@@ -111,17 +113,23 @@ class PolarsTable(BracketedTable):
         sums = [pl.len().alias("rows")]
         for k in range(quantiles):
             sums += [(~least[k]).sum().alias(f"below_{k}"), most[k].sum().alias(f"upto_{k}")]
-        found, counts = _collected(rows, joined.group_by("number").agg(sums))
+        joined = self._joined(frame.lazy())
+        counts = joined.group_by("number").agg(sums) if self._keys else joined.select(NUMBER, *sums)
+        found, counts = _collected(rows, counts)
         return counts, found
 
-    def _uploaded(self, table: Any) -> Any:
-        return pl.DataFrame(pl.from_arrow(table)).lazy()
-
-    def _joined(self, brackets: Any) -> Any:
-        """The rows that count, with the brackets of their group."""
+    def _joined(self, brackets: Any, share: float = 1.0) -> Any:
+        """The rows that count, or about a share of them, with the brackets of their group."""
         rows = self._rows.filter(self._present)
-        rows = rows if self._columns.person is None else self._chosen(rows)
-        return rows.join(brackets, on=self._keys) if self._keys else rows.join(brackets, how="cross")
+        if self._columns.person is not None:
+            rows = self._chosen(rows)
+        if 0 < share < 1:
+            every = math.floor(1 / share)
+            rows = (rows if self._columns.person is not None else self._rows).gather_every(
+                every, secrets.randbelow(every)
+            )
+            rows = rows.filter(self._present)
+        return rows.join(brackets, on=self._keys) if self._keys else rows.with_columns(NUMBER)
 
     def _chosen(self, rows: Any) -> Any:
         """Of each person so many rows, those with the smallest priorities; which they are depends on these rows only.

@@ -24,7 +24,7 @@ from dpfrugal.estimators.table.choices.intervals import IntervalOf
 from dpfrugal.estimators.table.choices.plan import Asked, plan_of
 from dpfrugal.estimators.table.group_table import group_table
 from dpfrugal.estimators.table.private_quantiles import interval_rule, source_name
-from dpfrugal.estimators.table.rows.grouped_rows import read_groups
+from dpfrugal.estimators.table.rows.grouped_rows import groups_of
 from dpfrugal.keys.index import MOST_KEYS
 from dpfrugal.parameters import NanPolicy, Neighbours, NullKeys
 from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, checked_guarantee
@@ -122,7 +122,7 @@ def quantiles_by(
         asked={"column": column, "by": by if isinstance(by, str) else list(by), "quantiles": list(checked)}
         | {"source": source_name(data)},
     )
-    grouped = read_groups(
+    grouped = groups_of(
         data, column, by, keys=keys, discover_keys=discover_keys, other=other, null_keys=null_keys, person=person,
         max_items_per_person=per_person, max_keys_per_person=keys_per_person, nan_policy=nan_policy,
         max_keys=max_keys, memory=memory,

@@ -66,9 +66,9 @@ def choose_intervals(
 ) -> tuple[Codes, Codes, NDArray[np.bool_]]:
     """The codes of both ends of an interval around each group's released value, and whether it is bounded.
 
-    ``windows`` have the rows around each group's rank, of ``sizes[g]`` rows; ``rows_of`` has a group's rows by rank. The
-    value of a group is a code of the base.
-    ``progress`` is called with the number of groups that are done, now and then.
+    ``windows`` have the rows around each group's rank, of ``sizes[g]`` rows; ``rows_of`` has a group's rows by rank.
+    The value of a group is a code of the base. ``progress`` is called with the number of groups
+    that are done, now and then.
     """
     with loading("choose_radii"):
         from dpfrugal.kernels.choose_radii import choose as choose_groups

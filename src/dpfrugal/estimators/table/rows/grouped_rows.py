@@ -10,7 +10,7 @@ that is more than may be taken, the table is read again for each part of the gro
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -93,58 +93,82 @@ class GroupedRows:
         return self if self._hidden is None else self._hidden.discover()
 
 
-def read_groups(
-    data: Any,
-    column: str,
-    by: str | Sequence[str],
-    *,
-    keys: Any = None,
-    discover_keys: ApproxDP | None = None,
-    other: Any = None,
-    null_keys: NullKeys = "raise",
-    person: str | None = None,
-    max_items_per_person: int = 1,
-    max_keys_per_person: int | None = None,
-    nan_policy: NanPolicy = "raise",
-    max_keys: int = MOST_KEYS,
-    memory: int | None = None,
-) -> GroupedRows | EngineGroups:
-    """The rows of ``column`` for each key of ``by``, a column or several, of whatever the caller has.
+class GroupOptions(TypedDict, total=False):
+    """``keys`` declares the keys: a batch of them, or for several columns a list of tuples or a table.
 
-    ``keys`` declares the keys: a batch of them, or for several columns a list of tuples or a table. Or
-    ``discover_keys`` says what finding them may cost. Rows of other keys are dropped, or form one more group, the last
-    one, which is shown as ``other``: a key of the same type that is not declared; for several columns a tuple. With
-    ``person``, a column of ids, the limits per person are enforced by random priorities over the whole table. Rows
+    Or ``discover_keys`` says what finding them may cost. Rows of other keys are dropped, or form one more group, the
+    last one, which is shown as ``other``: a key of the same type that is not declared; for several columns a tuple.
+    With ``person``, a column of ids, the limits per person are enforced by random priorities over the whole table. Rows
     that are missing, or whose key is not declared and has no group, take no place of their person's. ``memory`` is how
-    many bytes the rows may take, but for a group that takes more by itself.
+    many bytes the rows may take, but for a group that takes more by itself; of a table in an engine no rows are held.
     """
-    names = _names(column, by, person)
-    parameters.nan_policy(nan_policy), parameters.null_keys(null_keys)
-    limits = parameters.max_items_per_person(max_items_per_person), parameters.max_keys_per_person(max_keys_per_person)
-    memory = None if memory is None else parameters.integer("memory", memory, 1)
-    if (keys is None) == (discover_keys is None):
-        raise ParameterError(
-            "Either keys or discover_keys must be given, and not both: which keys there are is data too. Declare "
-            "them, or say what discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."
-        )
-    discovery = None if discover_keys is None else KeyDiscovery(discover_keys, limits[0] * (limits[1] or 1))
-    label, source = _label(other, names), engine_of(data)
-    if source is not None:
-        table = source.open(Columns(column, tuple(names), person, *limits))
-        return read_engine_groups(
-            table, names, keys=keys, discovery=discovery, label=label, null_keys=null_keys, nan_policy=nan_policy,
-            max_keys=max_keys,
-        )  # fmt: skip
+
+    keys: Any
+    discover_keys: ApproxDP | None
+    other: Any
+    null_keys: NullKeys
+    person: str | None
+    max_items_per_person: int
+    max_keys_per_person: int | None
+    nan_policy: NanPolicy
+    max_keys: int
+    memory: int | None
+
+
+def groups_of(
+    data: Any, column: str, by: str | Sequence[str], **options: Unpack[GroupOptions]
+) -> GroupedRows | EngineGroups:
+    """The rows of ``column`` for each key of ``by``, a column or several, of whatever the caller has."""
+    source = engine_of(data)
+    if source is None:
+        return read_groups(data, column, by, **options)
+    asked = _Asked(column, by, options)
+    table = source.open(Columns(column, tuple(asked.names), asked.person, *asked.limits))
+    return read_engine_groups(
+        table, asked.names, keys=asked.keys, discovery=asked.discovery, label=asked.label, null_keys=asked.null_keys,
+        nan_policy=asked.nan_policy, max_keys=asked.max_keys,
+    )  # fmt: skip
+
+
+def read_groups(data: Any, column: str, by: str | Sequence[str], **options: Unpack[GroupOptions]) -> GroupedRows:
+    """The same of a table that no engine holds, or as if none did."""
+    asked = _Asked(column, by, options)
     reading = GroupReading(
-        data, column, names, keys, label=label, null_keys=null_keys, nan_policy=nan_policy, person=person,
-        limits=limits, max_keys=max_keys, memory=memory,
+        data, column, asked.names, asked.keys, label=asked.label, null_keys=asked.null_keys,
+        nan_policy=asked.nan_policy, person=asked.person, limits=asked.limits, max_keys=asked.max_keys,
+        memory=asked.memory,
     )  # fmt: skip
     rows, index = reading.first(), reading.index
-    if discovery is None:
-        everyone = np.arange(index.size + (label is not None), dtype=np.int32)
+    if asked.discovery is None:
+        everyone = np.arange(index.size + (asked.label is not None), dtype=np.int32)
         return _grouped(rows, reading, index.columns(), everyone)
-    hidden = _Undiscovered(rows, reading, discovery)
+    hidden = _Undiscovered(rows, reading, asked.discovery)
     return GroupedRows(rows.kind, no_keys(index), rows.rows, np.zeros(1, np.int64), np.zeros(0, np.int64), hidden)
+
+
+class _Asked:
+    """What was asked for, checked."""
+
+    def __init__(self, column: str, by: str | Sequence[str], options: GroupOptions) -> None:
+        self.keys, self.person = options.get("keys"), options.get("person")
+        self.names = _names(column, by, self.person)
+        self.nan_policy = parameters.nan_policy(options.get("nan_policy", "raise"))
+        self.null_keys = parameters.null_keys(options.get("null_keys", "raise"))
+        self.limits = (
+            parameters.max_items_per_person(options.get("max_items_per_person", 1)),
+            parameters.max_keys_per_person(options.get("max_keys_per_person")),
+        )
+        memory, discover_keys = options.get("memory"), options.get("discover_keys")
+        self.memory = None if memory is None else parameters.integer("memory", memory, 1)
+        self.max_keys = options.get("max_keys", MOST_KEYS)
+        if (self.keys is None) == (discover_keys is None):
+            raise ParameterError(
+                "Either keys or discover_keys must be given, and not both: which keys there are is data too. Declare "
+                "them, or say what discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."
+            )
+        most = self.limits[0] * (self.limits[1] or 1)
+        self.discovery = None if discover_keys is None else KeyDiscovery(discover_keys, most)
+        self.label = _label(options.get("other"), self.names)
 
 
 def _names(column: str, by: str | Sequence[str], person: str | None) -> list[str]:

@@ -64,8 +64,8 @@ class Windows:
 class GroupStretches:
     """One stretch of each of some groups.
 
-    Group g has ``sizes[g]`` rows, of which ``below[g]`` lie below the code ``lows[g]``; those from there to ``highs[g]``
-    are ``codes[starts[g] : starts[g + 1]]``, ascending: each so many times as ``numbers`` says or, without it, once for
+    Group g has ``sizes[g]`` rows, of which ``below[g]`` lie below the code ``lows[g]``; those up to ``highs[g]`` are
+    ``codes[starts[g] : starts[g + 1]]``, ascending: each so many times as ``numbers`` says or, without it, once for
     each row.
     """
 
