@@ -8,17 +8,19 @@ from dpfrugal.audit.neighbour_search import Case
 from dpfrugal.audit.table_cases import TOP, added_cases, replaced_cases, table_cases, version_cases
 from dpfrugal.privacy.guarantees import PureDP
 
-named = {"ids": lambda case: case.name}
+
+def by_name(case: Case) -> str:
+    return case.name
 
 
-@pytest.mark.parametrize("case", replaced_cases(), **named)
+@pytest.mark.parametrize("case", replaced_cases(), ids=by_name)
 def test_replaced_cases__differ_in_one_row(case: Case) -> None:
     for (first,), (second,) in case.neighbours:
         left, right = Counter(first) - Counter(second), Counter(second) - Counter(first)
         assert (left.total(), right.total()) == (1, 1)
 
 
-@pytest.mark.parametrize("case", added_cases(), **named)
+@pytest.mark.parametrize("case", added_cases(), ids=by_name)
 def test_added_cases__have_one_row_more(case: Case) -> None:
     for (first,), (second,) in case.neighbours:
         assert not Counter(first) - Counter(second)

@@ -61,7 +61,13 @@ def test_spend_of__refuses_an_exposure_with_more_noise_than_the_guarantee_needs(
     "wrong", [{"dataset": ""}, {"by": ""}, {"rho": -1.0}, {"max_items_per_person": 0}, {"neighbours": "both"}]
 )
 def test_spend_of__refuses_what_is_no_spend(wrong: dict[str, Any]) -> None:
-    right = {"dataset": "d", "guarantee": dpf.PureDP(epsilon=1), "by": "x", "rho": None, "max_items_per_person": 1}
+    right: dict[str, Any] = {
+        "dataset": "d",
+        "guarantee": dpf.PureDP(epsilon=1),
+        "by": "x",
+        "rho": None,
+        "max_items_per_person": 1,
+    }
     assert spend_of(**right).by == "x"
     with pytest.raises((ParameterError, TypeError)):
         spend_of(**right | wrong)

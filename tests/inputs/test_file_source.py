@@ -4,6 +4,7 @@ import gzip
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,7 +19,11 @@ TEXT = "\ufeffx\r\n1\n\n2.5"
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
 def test_file_source__reads_lines_with_their_ends_and_without_the_mark(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"data.csv{suffix}"
-    packed = {"": bytes, ".gz": gzip.compress, ".zst": lambda data: bytes(pa.compress(data, "zstd", asbytes=True))}
+    packed: dict[str, Any] = {
+        "": bytes,
+        ".gz": gzip.compress,
+        ".zst": lambda data: bytes(pa.compress(data, "zstd", asbytes=True)),
+    }
     path.write_bytes(packed[suffix](TEXT.encode()))
     source = FileSource.of(path)
     assert list(source.lines()) == ["x\r\n", "1\n", "\n", "2.5"]
