@@ -13,7 +13,7 @@ from dpfrugal.kernels import compiler
 
 
 def test_worth_loading__depends_on_the_work_until_numba_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "numba", object())  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "numba", object())
     assert compiler.worth_loading(0, 100)
     monkeypatch.delitem(sys.modules, "numba")
     assert compiler.worth_loading(100, 100)
