@@ -1,6 +1,7 @@
 """Rows with the codes of their keys: counted, chosen and sorted by group as one would by hand."""
 
 import datetime
+import itertools
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def test_keyed_rows__are_sorted_by_group_wherever_batches_end(
         assert keyed.counts(5).tolist() == [sum(group == g for group, _, _ in rows) for g in range(5)]
         relabel = np.array([1, -1, 0, 2, -1], dtype=np.int32)
         codes, starts = keyed.by_group(relabel, 3, keyed.kind)
-    found = [codes[first:last].tolist() for first, last in zip(starts[:-1], starts[1:], strict=True)]
+    found = [codes[first:last].tolist() for first, last in itertools.pairwise(starts)]
     there = [(int(relabel[group]), value) for group, value, _ in rows if group >= 0]
     assert found == by_group([group for group, _ in there], [value for _, value in there], 3)
 

@@ -55,7 +55,7 @@ SOURCES: dict[str, Any] = {
     "batch": lambda _: TABLE.to_batches()[0],
     "pandas on arrow": lambda _: TABLE.to_pandas(types_mapper=pd.ArrowDtype),
     "polars": lambda _: pl.from_arrow(TABLE),
-    "polars lazy": lambda _: pl.from_arrow(TABLE).lazy(),  # type: ignore[union-attr]
+    "polars lazy": lambda _: pl.from_arrow(TABLE).lazy(),
     "dataset": lambda _: ds.dataset(TABLE),
     "parquet": parquet,
     "arrow file": arrow_file,
