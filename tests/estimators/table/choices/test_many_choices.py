@@ -33,7 +33,12 @@ def test_targets__are_whole_ranks_and_what_lies_above_them(numerators: list[int]
 
 @pytest.mark.parametrize(
     "base",
-    [base_of_doubles(), base_of_doubles().within(0, 10**18), base_of_decimals(2), base_of_times(-(2**40), 2**40, (60, 3600), 2**39)],
+    [
+        base_of_doubles(),
+        base_of_doubles().within(0, 10**18),
+        base_of_decimals(2),
+        base_of_times(-(2**40), 2**40, (60, 3600), 2**39),
+    ],
 )
 def test_compiled__has_an_entry_for_each_component(base: object) -> None:
     arrays = compiled(base)  # type: ignore[arg-type]
