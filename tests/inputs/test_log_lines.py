@@ -18,7 +18,8 @@ ACCESS = r'"GET (?P<key>\S+) [^"]*" \d+ (?P<value>[\d.]+) (?P<person>\w+)'
 
 
 def read(form: LineFormat, *blocks: bytes, omit: bool = True) -> tuple[list[Any], dpf.TableError | None]:
-    lines, rows = LogLines(form, omit_bad=omit), []
+    lines = LogLines(form, omit_bad=omit)
+    rows: list[Any] = []
     for found in [*(lines.feed(block) for block in blocks), lines.finish()]:
         columns = [found.values.tolist(), found.keys, found.persons]
         rows += zip(*(column if column is not None else [None] * len(found) for column in columns), strict=True)

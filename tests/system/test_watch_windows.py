@@ -155,7 +155,7 @@ def test_clock__goes_on_where_it_was_set_meanwhile(monkeypatch: pytest.MonkeyPat
     """No period lasts longer or shorter than it should, but for the first one after the clock was set."""
     now = {"time": 1_000_000_005.0, "monotonic": 50.0}
     for name in now:
-        monkeypatch.setattr(stdin_periods.time, name, lambda name=name: now[name])
+        monkeypatch.setattr(time, name, lambda name=name: now[name])
     clock = stdin_periods._Clock(Period.parse("10s"))
     assert (clock.end, clock.deadline) == (1_000_000_010.0, 55.0)
     ends = []

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import dpfrugal as dpf
+from dpfrugal.estimators.table import private_quantiles
+from dpfrugal.estimators.table.base.kinds import FLOATS
 from dpfrugal.estimators.windows import window_quantile
 
 ONE = dpf.PureDP(epsilon=1.0)
@@ -22,11 +24,11 @@ class Released:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.windows: list[list[float]] = []
-        real, self.crashes = window_quantile.draw_release, False
+        real, self.crashes = private_quantiles.draw_release, False
 
         def draw(rows: Any, *rest: Any) -> Any:
             codes = rows._ranked(0, rows.rows - 1)
-            self.windows.append(window_quantile.FLOATS.array(codes, np.zeros(codes.size, bool)).to_pylist())
+            self.windows.append(FLOATS.array(codes, np.zeros(codes.size, bool)).to_pylist())
             if self.crashes:
                 raise Crash
             return real(rows, *rest)
