@@ -70,6 +70,7 @@ def answer_groups(
             asked = (base, chosen, plan.quantiles[at], margin, plan.interval_slope)
             if chosen.size < FEW_GROUPS:
                 ends = _few_intervals(group_rows, *asked)
+                told.add(chosen.size)
             else:
                 ends = choose_intervals(group_rows.window(at), part.sizes, group_rows.of, *asked, told.of())
             lower[here, at], upper[here, at], bounded[here, at] = ends
