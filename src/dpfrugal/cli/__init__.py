@@ -35,7 +35,7 @@ SHARED = {field.name for kind in (EstimatorOptions, KeyOptions, TableOptions) fo
 PARAMETERS = SHARED | {"quantile", "column", "columns", "by", "half_life", "runs", "beta", "sure"}
 OPTIONS = {"sure": "confidence", "columns": "column"}
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="Differentially private quantiles: of tables and files, of streams, in all and per key.",
     no_args_is_help=True,
     add_completion=False,

@@ -29,6 +29,10 @@ INTERVAL = 1.0
 class WatchCheckpoint:
     """The checkpoint of a run of ``watch``; without a file, its methods do nothing."""
 
+    file: Path | None
+    shown_items: int
+    unprinted: bool
+
     def __init__(self, file: Path | None, ledger: "Ledger | None") -> None:
         self.file, self.ledger = file, ledger
         self._generation, self._saved_at, self._printed = 0, 0.0, True

@@ -56,6 +56,10 @@ def segment_exposure(guarantee: Guarantee, histogram: Sensitivity, number: Sensi
 class SegmentPlanner:
     """A state machine: ``edges`` and ``segment_length`` out, ``absorb(counts)`` in, ``estimates`` at any time."""
 
+    items: int
+    segment_length: int
+    edges: NDArray[np.float64]
+
     def __init__(
         self,
         quantiles: Sequence[float],

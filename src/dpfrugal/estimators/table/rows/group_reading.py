@@ -22,6 +22,8 @@ Label = tuple[Any, ...]
 class GroupReading:
     """Where rows come from, which key each has, and how many may be held at once."""
 
+    index: KeyColumns
+
     def __init__(
         self,
         data: Any,
