@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal.estimators.windows.keyed_window_quantile import KeyedWindowQuantile
 from dpfrugal.serve.figures import Figures
 from dpfrugal.serve.ingest.items import NO_KEY, REPEATED, Rows
 from dpfrugal.serve.repeated_items import SeenItems
@@ -142,36 +143,18 @@ def _quantiles_of(table: Any, metric: Metric, shown: list[str], discovered: list
     return Quantiles(tuple(names[at] for at in order), column("value"), column("lower"), column("upper"), items)
 
 
-class _TableWindow:
-    """Holds all items and answers as a table does."""
-
-    def __init__(self, metric: Metric, keys: int) -> None:
-        self._metric, self._keys, self._parts = metric, keys, list[Any]()
-
-    def update_many(self, keys: Any, values: Any, person: Any = None) -> None:
-        self._parts.append((keys, values, person))
-
-    def release(self) -> Any:
-        import pyarrow as pa
-
-        import dpfrugal as dpf
-
-        metric = self._metric
-        empty = np.zeros(0, dtype=np.int64)
-        keys = np.concatenate([empty, *(part[0] for part in self._parts)])
-        values = np.concatenate([empty.astype(np.float64), *(part[1] for part in self._parts)])
-        columns = {"key": pa.array(keys), "value": pa.array(values)}
-        if metric.person is not None:
-            columns["person"] = pa.array(np.concatenate([empty, *(part[2] for part in self._parts)]))
-        discovery = None if metric.keys is None else metric.keys.discovery
-        return dpf.quantiles_by(
-            pa.table(columns), "value", metric.quantiles, metric.guarantee, by="key",
-            keys=None if discovery else np.arange(self._keys), discover_keys=discovery,
-            person=None if metric.person is None else "person",
-            max_items_per_person=1 if metric.person is None else metric.person.max_items,
-            neighbours=metric.neighbours, counts=False, low=metric.low, high=metric.high, nan_policy="omit",
-        )  # fmt: skip
-
-
-def _window_of(metric: Metric, keys: int) -> Any:
-    return _TableWindow(metric, keys)
+def _window_of(metric: Metric, keys: int) -> KeyedWindowQuantile:
+    discovery = None if metric.keys is None else metric.keys.discovery
+    return KeyedWindowQuantile(
+        metric.quantiles,
+        metric.guarantee,
+        keys=None if discovery else np.arange(keys),
+        discover_keys=discovery,
+        hold_in_all=metric.hold,
+        neighbours=metric.neighbours,
+        counts=False,
+        low=metric.low,
+        high=metric.high,
+        max_items_per_person=1 if metric.person is None else metric.person.max_items,
+        nan_policy="omit",
+    )

@@ -65,6 +65,7 @@ class Server:
         self.exposition = Exposition()
         self.streams = Streams(settings.limits.event_streams)
         self.is_stopping = False
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._clock, self._log = clock, log
         self.store = Store(settings.store)
         self._budget = Budget(self.store, settings.ledger, settings.reserve)
@@ -115,12 +116,26 @@ class Server:
 
     async def run(self) -> None:
         """Cut windows on the clock until the server is stopped."""
+        self._loop = asyncio.get_running_loop()
         while not self.is_stopping:
-            now = self._clock()
-            for served in list(self._metrics):
-                self._look_at_clock(served, now)
+            self.cut_windows()
             ends = min(served.clock.end for served in self._metrics)
             await asyncio.sleep(max(0.0, min(LONGEST_WAIT, ends - self._clock())))
+
+    def cut_windows(self) -> None:
+        """Cut every window that has ended, and hand it to the thread of releases."""
+        now = self._clock()
+        for served in list(self._metrics):
+            self._look_at_clock(served, now)
+
+    def wait_for_releases(self) -> None:
+        """Return when all windows that were cut are released, or will not be."""
+        self._releases.submit(int).result()
+
+    def wait_for_ledger(self) -> None:
+        """Return when the ledger was charged for the windows that are open, or refused it."""
+        for served in list(self._metrics):
+            self._ledger.submit(self._reserve, served.metric, served.clock.end).result()
 
     def _look_at_clock(self, served: MetricServer, now: float) -> None:
         metric, clock = served.metric, served.clock
@@ -136,7 +151,7 @@ class Server:
                 self._state(CLOCK, metric, None)
             clock.next(now)
             self.figures.releasing += 1
-            self._releases.submit(self._release, window, began, ends, asyncio.get_running_loop())
+            self._releases.submit(self._release, window, began, ends)
         if self.settings.ledger is not None and time.monotonic() >= self._next_reserve.get(metric.name, 0.0):
             self._next_reserve[metric.name] = math.inf
             self._ledger.submit(self._reserve, metric, clock.end)
@@ -153,7 +168,7 @@ class Server:
         finally:
             self._next_reserve[metric.name] = time.monotonic() + RESERVE_EVERY
 
-    def _release(self, window: OpenWindow, began: float, ends: float, loop: asyncio.AbstractEventLoop) -> None:
+    def _release(self, window: OpenWindow, began: float, ends: float) -> None:
         """In the thread of releases, one window after the other."""
         metric = window.metric
         outcome = "dropped"
@@ -169,7 +184,7 @@ class Server:
             outcome = "released"
             self.figures.release_seconds[metric.base_name] = max(0.0, release.released - ends)
             self._state(STORE, metric, None)
-            self._show(metric, release, found.items, loop)
+            self._show(metric, release, found.items)
         except ReplayError:
             self._state(CLOCK, metric, f"a window of {metric.base_name} was released before; its items were dropped")
         except (sqlite3.Error, OSError) as error:
@@ -192,11 +207,11 @@ class Server:
             self._state(LEDGER, metric, f"the ledger has not been charged for {metric.base_name} yet")
         return "not covered"
 
-    def _show(self, metric: Metric, release: Stored, items: int | None, loop: asyncio.AbstractEventLoop) -> None:
+    def _show(self, metric: Metric, release: Stored, items: int | None) -> None:
         self.exposition.show(release, items)
-        event = event_of(release)
-        with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(self.streams.send, event)
+        if self._loop is not None:
+            with suppress(RuntimeError):  # it has ended
+                self._loop.call_soon_threadsafe(self.streams.send, event_of(release))
 
     def _state(self, what: str, metric: Metric | None, said: str | None) -> None:
         """Note or clear a state; a new one is logged. All of it is public."""
