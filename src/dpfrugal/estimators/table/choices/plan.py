@@ -32,6 +32,8 @@ INTERVALS_SHARE: Final = Fraction(1, 2)  # of what that leaves
 ENOUGH: Final = 12.5
 # By how much smaller the predicted errors must be for a plan with cuts: where many rows are equal, cuts cost more.
 CUTS_COST: Final = 1.2
+# A promise so weak that an answer half a row off has a weight below 10^-55 is not used up: floats hold e^256.
+STEEPEST: Final = Fraction(256)
 ROUNDED: Final = 2**20  # relative slopes are multiples of 2^-20
 
 # What one row can do: be replaced in a table or group, be added or removed, leave one group for another; or, of two
@@ -163,7 +165,8 @@ def _shared(asked: Asked, steps: tuple[Step, ...], values: Part, relative: Seque
         ]
         most = Ranges(max(total.l1 for total in totals), max(total.l2_squared for total in totals))
         person = most.scaled(Fraction(asked.rows_per_person))
-        steepest = slope(asked.guarantee, Ranges(person.l1 * asked.windows, person.l2_squared * asked.windows))
+        affordable = slope(asked.guarantee, Ranges(person.l1 * asked.windows, person.l2_squared * asked.windows))
+        steepest = min(affordable, STEEPEST)
         slopes = {part: steepest * factors.get(part, Fraction(0)) for part in parts}
         rule = asked.intervals
         margins = () if rule is None else tuple(rule.margin(q, slopes["intervals"]) for q in asked.quantiles)
