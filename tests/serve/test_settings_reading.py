@@ -61,7 +61,7 @@ def test_settings__any_text_is_refused_in_a_sentence(text: str) -> None:
 
 
 def test_settings__a_field_twice_and_a_section_that_is_missing_are_refused() -> None:
-    with pytest.raises(ParameterError, match="line 2.* names listen twice"):
+    with pytest.raises(ParameterError, match=r"line 2.* names listen twice"):
         settings_of_text("listen: 127.0.0.1:1\nlisten: 127.0.0.1:2\n")
     with pytest.raises(ParameterError, match="needs the field guarantee"):
         settings_of_text(EXAMPLE.replace("    guarantee: {epsilon: 0.5}\n", ""))
