@@ -286,15 +286,16 @@ class _Outer:
 
     def of(self, some: NDArray[np.bool_]) -> "_Outer":
         """Those of some groups."""
-        return _Outer(self.groups[some], *([each[some] for each in several] for several in self._all))
+        return _Outer(self.groups[some], *([each[some] for each in several] for several in self.arrays))
 
     @property
-    def _all(self) -> tuple[list[Codes], ...]:
+    def arrays(self) -> tuple[list[Codes], ...]:
+        """The lows, the highs, and the numbers below and up to these."""
         return self.lows, self.highs, self.below, self.upto
 
     def replaced(self, other: "_Outer", where: NDArray[np.bool_]) -> "_Outer":
         """These, but of some groups the others."""
-        both = zip(self._all, other._all, strict=True)
+        both = zip(self.arrays, other.arrays, strict=True)
         merged = ([np.where(where, new, old) for old, new in zip(*pair, strict=True)] for pair in both)
         return _Outer(self.groups, *merged)
 
