@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -436,7 +436,7 @@ def test_ledger__refuses_an_estimator_of_replaced_items_under_another_promise(pa
 def test_ledger__that_names_no_neighbours_means_replaced_items(path: Path, ledger: dpf.Ledger) -> None:
     """The rows of a ledger of replaced items are written as they were before neighbours had a name."""
     ledger.spend("clicks", ONE)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         (promised,) = connection.execute("SELECT record FROM datasets").fetchone()
         (spent,) = connection.execute("SELECT record FROM spends").fetchone()
         assert connection.execute("PRAGMA user_version").fetchone() == (4,)
@@ -444,7 +444,7 @@ def test_ledger__that_names_no_neighbours_means_replaced_items(path: Path, ledge
     assert "neighbours" not in json.loads(spent)
     # A spend as older versions wrote it, which has no ``asked`` either.
     as_older(path)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         record = json.dumps({name: value for name, value in json.loads(spent).items() if name != "asked"})
         (lineage,) = connection.execute("SELECT lineage FROM spends").fetchone()
         link = seal_of(seal_of("chain", "clicks"), "clicks", lineage, record)

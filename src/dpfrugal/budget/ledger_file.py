@@ -78,6 +78,9 @@ class LedgerFile:
     ``fill`` computes the running totals of a file that has none yet, in the transaction in which it gets them.
     """
 
+    path: Path
+    name: str
+
     def __init__(
         self,
         path: str | os.PathLike[str],

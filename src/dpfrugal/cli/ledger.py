@@ -15,7 +15,7 @@ from dpfrugal.parameters import Neighbours
 if TYPE_CHECKING:
     from dpfrugal.budget.promises import Dataset, Spend
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="Privacy budgets in a file: the total of each dataset, and what was spent of it.", no_args_is_help=True
 )
 File = Annotated[Path, typer.Argument(help="The ledger: a SQLite file.")]
@@ -198,7 +198,7 @@ def _standing(dataset: "Dataset", delta: float) -> dict[str, Any]:
         "neighbours": dataset.neighbours,
         "adaptive": dataset.adaptive,
         "opened": dataset.opened.isoformat(),
-        "spends": len(dataset.spends),
+        "spends": dataset.tally.size,
         "share": dataset.share,
         "used": dataset.used,
         "spent": None if stated is None else {"epsilon": stated.epsilon, "delta": delta, "rule": stated.rule},

@@ -23,7 +23,7 @@ from dpfrugal.privacy.guarantees import Guarantee
 from dpfrugal.storage import checkpoint_file
 from dpfrugal.storage.checkpoint_file import Contents
 
-forks = 0
+forks: int = 0
 
 
 def _count_fork() -> None:
