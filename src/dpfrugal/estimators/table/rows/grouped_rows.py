@@ -24,7 +24,7 @@ from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Sor
 from dpfrugal.keys.columns import KeyColumns, typed
 from dpfrugal.keys.discovery import KeyDiscovery
 from dpfrugal.keys.index import MOST_KEYS, UNDECLARED
-from dpfrugal.parameters import NanPolicy, NullKeys
+from dpfrugal.parameters import NanPolicy, NullGroups
 from dpfrugal.privacy.guarantees import ApproxDP
 
 
@@ -91,25 +91,27 @@ def read_groups(
     keys: Any = None,
     discover_keys: ApproxDP | None = None,
     other: Any = None,
-    null_keys: NullKeys = "raise",
+    null_keys: NullGroups = "raise",
     person: str | None = None,
     max_items_per_person: int = 1,
     max_keys_per_person: int | None = None,
     nan_policy: NanPolicy = "raise",
     max_keys: int = MOST_KEYS,
     memory: int | None = None,
+    header: bool | None = None,
 ) -> GroupedRows:
     """The rows of ``column`` for each key of ``by``, a column or several, of whatever the caller has.
 
     ``keys`` declares the keys: a batch of them, or for several columns a list of tuples or a table. Or
     ``discover_keys`` says what finding them may cost. Rows of other keys are dropped, or form one more group, the last
-    one, which is shown as ``other``: a key of the same type that is not declared; for several columns a tuple. With
+    one, which is shown as ``other``: a key of the same type that is not declared; for several columns a tuple. Rows
+    with a null in a column of the key are one more group with ``null_keys="group"``, whose keys must be declared. With
     ``person``, a column of ids, the limits per person are enforced by random priorities over the whole table. Rows
     that are missing, or whose key is not declared and has no group, take no place of their person's. ``memory`` is how
     many bytes the rows may take, but for a group that takes more by itself.
     """
     names = _names(column, by, person)
-    parameters.nan_policy(nan_policy), parameters.null_keys(null_keys)
+    parameters.nan_policy(nan_policy), parameters.null_groups(null_keys)
     limits = parameters.max_items_per_person(max_items_per_person), parameters.max_keys_per_person(max_keys_per_person)
     memory = None if memory is None else parameters.integer("memory", memory, 1)
     if (keys is None) == (discover_keys is None):
@@ -117,15 +119,17 @@ def read_groups(
             "Either keys or discover_keys must be given, and not both: which keys there are is data too. Declare "
             "them, or say what discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."
         )
+    if keys is None and null_keys == "group":
+        raise ParameterError('null_keys must be "raise" or "drop" with discover_keys; "group" is for declared keys.')
     discovery = None if discover_keys is None else KeyDiscovery(discover_keys, limits[0] * (limits[1] or 1))
     label = _label(other, names)
     reading = GroupReading(
         data, column, names, keys, label=label, null_keys=null_keys, nan_policy=nan_policy, person=person,
-        limits=limits, max_keys=max_keys, memory=memory,
+        limits=limits, max_keys=max_keys, memory=memory, header=header,
     )  # fmt: skip
     rows, index = reading.first(), reading.index
     if discovery is None:
-        everyone = np.arange(index.size + (label is not None), dtype=np.int32)
+        everyone = np.arange(index.size + (label is not None) + reading.groups_nulls, dtype=np.int32)
         return _grouped(rows, reading, index.columns(), everyone)
     hidden = _Undiscovered(rows, reading, discovery)
     return GroupedRows(rows.kind, _no_keys(index), rows.rows, np.zeros(1, np.int64), np.zeros(0, np.int64), hidden)
@@ -159,7 +163,7 @@ def _no_keys(index: KeyColumns) -> dict[str, Any]:
 
 
 def _grouped(rows: KeyedRows, reading: GroupReading, columns: dict[str, Any], relabel: Groups) -> GroupedRows:
-    """The rows by group, where ``relabel`` has the group of each code; with a label there is one more, the last."""
+    """The rows by group, where ``relabel`` has the group of each code; those of other keys and of none are the last."""
     import pyarrow as pa
 
     groups = len(next(iter(columns.values())))
@@ -169,6 +173,9 @@ def _grouped(rows: KeyedRows, reading: GroupReading, columns: dict[str, Any], re
             name: pa.concat_arrays([column, one]) if len(column) else one
             for (name, column), one in zip(columns.items(), labels, strict=True)
         }
+        groups += 1
+    if reading.groups_nulls:
+        columns = {name: pa.concat_arrays([column, pa.nulls(1, column.type)]) for name, column in columns.items()}
         groups += 1
     if rows.held:
         codes, starts = rows.by_group(relabel, groups, rows.kind)
