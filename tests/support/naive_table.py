@@ -55,7 +55,7 @@ def share(position: int) -> Fraction:
 
 
 def naive(rows: Sequence[int], public: Choice, target: Fraction) -> Distribution:
-    """P(y) ∝ base(y)·exp(−slope·min(distance, cap)), and the same for every position of every y."""
+    """P(y) ∝ base(y)·exp(−slope·distance), within the cap on either side; the same for every position of every y."""
     weights: Distribution = {}
     with localcontext(prec=DIGITS):
         for code in range(public.base.low, public.base.high + 1):
@@ -68,7 +68,7 @@ def naive(rows: Sequence[int], public: Choice, target: Fraction) -> Distribution
             ranks = [below + share(at) * equal for at in range(first, last + 1)]
             distances = {Cut(code, first + at): abs(rank - target) for at, rank in enumerate(ranks)}
             if not public.cuts:
-                distances = {Cut(code): max(ranks[0] - target, target - ranks[-1], Fraction(0))}
+                distances = {Cut(code): max(ranks[0] - target, target - ranks[-1], Fraction(-public.cap))}
             for cut, distance in distances.items():
                 exponent = public.slope * min(distance, Fraction(public.cap))
                 weights[cut] = mass(public.base, code) * exponential(exponent)

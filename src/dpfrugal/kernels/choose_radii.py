@@ -55,7 +55,7 @@ def rows_below(codes: Any, start: Any, end: Any, value: Any) -> Any:
 @inlined
 def likelihood(over: Any, under: Any, cap: Any, slope: Any) -> Any:
     """That of an interval with so many rows too many without its last step, and so many too few with it."""
-    return np.exp(-slope * min(max(max(over, under), 0.0), cap))
+    return np.exp(-slope * min(max(max(over, under), -cap), cap))
 
 
 @inlined

@@ -19,6 +19,7 @@ from dpfrugal.parameters import one_of, positive, probability
 from dpfrugal.privacy import discrete_gaussian
 from dpfrugal.privacy.event_probabilities import Probabilities, least_epsilon, least_rho
 from dpfrugal.privacy.guarantee_interface import GaussianNoise, Guarantee, LaplaceNoise, checked_guarantee
+from dpfrugal.privacy.noise_distributions import NoiseDistribution
 from dpfrugal.privacy.sensitivity import Sensitivity
 from dpfrugal.privacy.zcdp_conversions import epsilon_of_zcdp, rho_for
 
@@ -249,6 +250,16 @@ class ZCDP(GaussianNoise):
     def least_size(self, p: Probabilities, q: Probabilities) -> Probabilities:
         """The least ρ."""
         return least_rho(p, q)
+
+
+def of_noise(noise: NoiseDistribution, scale: float, sensitivity: Sensitivity) -> Guarantee:
+    """What noise of a scale promises by itself.
+
+    >>> print(of_noise(PureDP.noise, 4.0, Sensitivity.of(2)))
+    ε=0.5
+    """
+    kind = {PureDP.noise: PureDP(epsilon=1), ZCDP.noise: ZCDP(rho=1)}[noise]
+    return kind.of_size(noise.size(noise.distance(sensitivity) / scale))
 
 
 @lru_cache(maxsize=256)

@@ -108,9 +108,10 @@ def test_spares__have_the_weights_of_the_definition(
     weights = spares.exact()
     spared = [spare(rows, int(low), int(high), q) for low, high in zip(radii.low, radii.high, strict=True)]
     for index, weight in enumerate(weights):
-        over = Fraction(0) if index == 0 else spared[index - 1] - margin
-        under = Fraction(0) if index == radii.unbounded else margin - spared[index]
-        assert weight.exponent == slope * min(max(over, under, Fraction(0)), Fraction(spares.cap))
+        cap = Fraction(spares.cap)
+        over = -cap if index == 0 else spared[index - 1] - margin
+        under = -cap if index == radii.unbounded else margin - spared[index]
+        assert weight.exponent == slope * min(max(over, under, -cap), cap)
         assert weight.mass == radii.masses[index]
         assert spares.approximate[index] == pytest.approx(float(weight.to_decimal(30)), rel=2**-43, abs=2.0**-700)
 

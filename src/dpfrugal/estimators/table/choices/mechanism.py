@@ -1,8 +1,10 @@
 """One choice among all answers: likelier the nearer its rank is to the one that is wanted (docs/proofs.md, Theorem 16).
 
-P(y) ∝ base(y) · exp(−slope · min(distance, cap)), where the distance is that of the wanted rank t from the ranks that y
-covers, #(x < y) to #(x ≤ y). The base and the cap are public; the cap makes all answers outside a window of 2·cap + 1
-order statistics equally likely per base mass, so nothing but that window is looked at.
+P(y) ∝ base(y) · exp(−slope · distance), where the distance max(#(x < y) − t, t − #(x ≤ y)) is that of the wanted rank t
+from the ranks that y covers. Within these it is negative: the deeper the rank lies among the rows that are equal to y,
+the likelier y is, so that a number that many rows have is met whatever notation it is written in. The base is public,
+and so is the cap, at which distances end on either side; it makes all answers outside a window of 2·cap + 1 order
+statistics equally likely per base mass, so nothing but that window is looked at.
 
 An answer that divides the rows for further choices is a ``Cut``: the rows equal to it are divided too, at one of the
 ``positions`` within it (Theorem 17).
@@ -98,6 +100,7 @@ class Scores:
     def __init__(self, rows: OrderStatistics, public: Choice, target: Fraction) -> None:
         self._public, self._target, self._rows = public, target, rows.rows
         self._cap = public.cap
+        self._least = 0 if public.cuts else -public.cap  # a cut's own position says how deep it lies
         self._parts = POSITIONS.whole * target.denominator  # of a row, in which distances of positions are integers
         low, high = (None if cut is None else cut.code for cut in (public.low, public.high))
         reach = self._cap + 1
@@ -125,9 +128,9 @@ class Scores:
         return below + first, below + last
 
     def _distance(self, region: int) -> Fraction:
-        """The distance of the target from the ranks that a region covers, at most the cap."""
+        """The distance of the target from the ranks that a region covers, between the cap and its negative."""
         first, last = self._clipped(region)
-        return min(max(first - self._target, self._target - last, Fraction(0)), Fraction(self._cap))
+        return min(max(first - self._target, self._target - last, Fraction(self._least)), Fraction(self._cap))
 
     def _divided(self) -> NDArray[np.int64]:
         """The codes whose positions are not all on one side of the target and of the cap, and those at the cuts."""
@@ -168,7 +171,7 @@ class Scores:
         public, cap, slope = self._public, self._cap, float(self._public.slope)
         floor = math.floor(self._target)
         part = float(self._target - floor)
-        distances = np.maximum(np.maximum((self._first - floor) - part, (floor - self._last) + part), 0.0)
+        distances = np.maximum(np.maximum((self._first - floor) - part, (floor - self._last) + part), self._least)
         if not public.cuts:
             for region in (2 * np.flatnonzero(self._at_cuts()) + 1).tolist():
                 distances[region] = float(self._distance(region))

@@ -2,10 +2,11 @@
 
 An interval [v − w, v + w] has c(w) = min(q·n − #(x < v − w), #(x ≤ v + w) − q·n) rows to spare: so many lie between the
 wanted rank and its nearer end. c grows with w, and the radius is wanted at which it reaches the margin m. The radii
-0 = w₀ < w₁ < … < ∞ are public; wₖ is chosen with probability ∝ base · exp(−slope · min(d, cap)), where d is the
-distance of m from what c takes between wₖ₋₁ and wₖ. A value that many rows have lies at some distance from v, and the
-radius that reaches just beyond it is one of the list to within 2%: the interval holds it, whatever lattice the rows are
-on.
+0 = w₀ < w₁ < … < ∞ are public; wₖ is chosen with probability ∝ base · exp(−slope · d), where d = max(c(wₖ₋₁) − m,
+m − c(wₖ)) is the distance of m from what c takes between wₖ₋₁ and wₖ, and minus its depth where m lies between both. A
+value that many rows have lies at some distance from v, and the radius that reaches just beyond it is one of the list to
+within 2%. The deeper m lies among its rows the likelier that radius is: the interval holds the value, whatever lattice
+the rows are on.
 
 The rows are counted from q·n, not from the rank of v: where v is far off, the radius is as large. Where a table has too
 few rows to spare, no radius but ∞ reaches the margin.
@@ -159,7 +160,7 @@ class Spares:
         (first, first_part), (last, last_part) = parts_of(self._first), parts_of(self._last)
         excess = np.minimum((first - self._below) + first_part, (self._upto - last) - last_part)
         over, under = np.append(-np.inf, excess), np.append(-excess, -np.inf)
-        distances = np.minimum(np.maximum(np.maximum(over, under), 0.0), self.cap)
+        distances = np.clip(np.maximum(over, under), -self.cap, self.cap)
         weights: NDArray[np.float64] = self._masses * np.exp(-float(self._slope) * distances)
         return weights
 
@@ -168,8 +169,8 @@ class Spares:
         pairs = zip(self._below.tolist(), self._upto.tolist(), strict=True)
         excess = [min(self._first - below, upto - self._last) for below, upto in pairs]
         cap = Fraction(self.cap)
-        over, under = [Fraction(0), *excess], [*(-each for each in excess), Fraction(0)]
-        distances = [min(max(first, second, Fraction(0)), cap) for first, second in zip(over, under, strict=True)]
+        over, under = [-cap, *excess], [*(-each for each in excess), -cap]
+        distances = [min(max(first, second, -cap), cap) for first, second in zip(over, under, strict=True)]
         return [
             Weight(int(mass), self._slope * distance)
             for mass, distance in zip(self._masses.tolist(), distances, strict=True)
