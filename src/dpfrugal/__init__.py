@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from dpfrugal.estimators.table.private_quantiles import private_quantiles
     from dpfrugal.estimators.table.quantiles_by import quantiles_by
     from dpfrugal.estimators.table.release import TableRelease
+    from dpfrugal.estimators.windows.keyed_window_quantile import KeyedWindowQuantile
+    from dpfrugal.estimators.windows.window_quantile import WindowQuantile
+    from dpfrugal.estimators.windows.window_release import WindowRelease
 
 __all__ = [
     "ZCDP",
@@ -56,6 +59,7 @@ __all__ = [
     "ItemError",
     "ItemTypeError",
     "KeyedDPFrugal1U",
+    "KeyedWindowQuantile",
     "Ledger",
     "LedgerError",
     "ParameterError",
@@ -70,6 +74,8 @@ __all__ = [
     "TableError",
     "TableRelease",
     "WalkRelease",
+    "WindowQuantile",
+    "WindowRelease",
     "__version__",
     "describe",
     "plot_quantiles",
@@ -86,6 +92,9 @@ _LATER = {
     "describe": "dpfrugal.estimators.table.describe",
     "private_quantiles": "dpfrugal.estimators.table.private_quantiles",
     "TableRelease": "dpfrugal.estimators.table.release",
+    "KeyedWindowQuantile": "dpfrugal.estimators.windows.keyed_window_quantile",
+    "WindowQuantile": "dpfrugal.estimators.windows.window_quantile",
+    "WindowRelease": "dpfrugal.estimators.windows.window_release",
 }
 
 

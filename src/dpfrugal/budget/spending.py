@@ -99,6 +99,20 @@ class Account:
         known = replace(self._spend, generation=self.generation)
         self.generation = self._ledger.advance(known, self._lineage, self._holder)
 
+    def spend_again(self) -> None:
+        """Spend the same once more, before ``before_noise``: what was spent covers no more noise than was drawn."""
+        if self._ledger is not None and self._spend is not None:
+            spend = self._spend
+            self._ledger.spend(
+                spend.dataset,
+                spend.guarantee,
+                by=spend.by,
+                rho=spend.rho,
+                max_items_per_person=spend.max_items_per_person,
+                neighbours=spend.neighbours,
+                asked=spend.asked,
+            )
+
     def prove_newest(self) -> None:
         """Refuse to replace a checkpoint by this state if another copy has drawn noise since: it is behind that one."""
         if self._ledger is None or self._spend is None:

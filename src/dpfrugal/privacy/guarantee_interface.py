@@ -49,7 +49,7 @@ class Guarantee(ABC):
         return self.noise.deviation(self.noise_scale(sensitivity))
 
     def noise_variance(self, sensitivity: int | Sensitivity) -> float:
-        """The variance of the integer noise; 7.8352 for Laplace noise of scale 2."""
+        """The variance of the integer noise; 7.8354 for Laplace noise of scale 2."""
         return self.noise.variance(self.noise_scale(sensitivity))
 
     def alpha(self, beta: float, sensitivity: int | Sensitivity = 2, *, exact: bool = False) -> float:

@@ -4,7 +4,7 @@ A guarantee names the one that keeps it (``Guarantee.noise``); nothing else asks
 here, and is added to ``DISTRIBUTIONS``, by whose names ledgers record noise. Proofs: docs/proofs.md, Theorems 5 to 7
 for the samplers, Theorem 14 for the losses.
 
-Worked number: discrete Laplace noise of scale 2 has a variance of 7.8352, and reaches 6.4378 with probability 0.04.
+Worked number: discrete Laplace noise of scale 2 has a variance of 7.8354, and reaches 6.4378 with probability 0.04.
 """
 
 import math

@@ -99,6 +99,24 @@ def read(path: str | os.PathLike[str], kind: str) -> Contents:
     return contents
 
 
+def to_bytes(contents: Contents) -> bytes:
+    """The same as one string of bytes, to be sent: raw private state."""
+    return b"".join(_encoded(contents))
+
+
+def of_bytes(data: bytes, kind: str, source: str) -> Contents:
+    """The contents of what ``to_bytes`` wrote, every byte of it checked; ``source`` names it in a refusal."""
+    title = TITLE % VERSION
+    if not isinstance(data, bytes | bytearray | memoryview) or bytes(data[: len(title)]) != title:
+        raise CheckpointError(f"{source} is not one that this version of dpfrugal wrote.")
+    if hashlib.sha256(data[:-SEAL]).digest() != bytes(data[-SEAL:]):
+        raise CheckpointError(f"{source} is damaged or cut off: its checksum is wrong. Nothing was taken in.")
+    contents = restored(source, lambda: _decoded(memoryview(data)[len(title) : -SEAL]))
+    if contents.kind != kind:
+        raise CheckpointError(f"{source} is of {contents.kind}, not of {kind}.")
+    return contents
+
+
 def _whole(source: Path) -> tuple[bytes, int]:
     """The bytes of a file that begins as a checkpoint does, as many as it says that it has, and its mode."""
     try:

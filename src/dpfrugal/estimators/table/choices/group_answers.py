@@ -61,7 +61,11 @@ def answer_groups(grouped: GroupedRows, plan: Plan, base: Base, progress: Progre
         for at, margin in enumerate(plan.margins):
             chosen = np.ascontiguousarray(values[here, at])
             asked = (codes, part.starts, base, chosen, plan.quantiles[at], margin, plan.interval_slope)
-            ends = _few_intervals(*asked) if chosen.size < FEW_GROUPS else choose_intervals(*asked, told.of())
+            if chosen.size < FEW_GROUPS:
+                ends = _few_intervals(*asked)
+                told.add(chosen.size)
+            else:
+                ends = choose_intervals(*asked, told.of())
             lower[here, at], upper[here, at], bounded[here, at] = ends
     return GroupAnswers(values, lower, upper, bounded, _noisy_rows(grouped.sizes, plan))
 
