@@ -80,8 +80,8 @@ def test_weigh__has_the_list_of_the_twin(name: str, data: st.DataObject) -> None
         elif listed:
             ends_of_integers(np.int64(value), place, base.low, base.high, tables.offsets, tables.whole, low, high)
         size = weigh(
-            np.zeros(0, dtype=np.int64), 0, 0, np.int64(value), (0, 0.0, 0, 0.0), 75.0, 0.0, listed,
-            base.low, base.high, tables.masses, float(ITSELF), low, high, kept, weights,
+            np.zeros(0, dtype=np.int64), 0, 0, np.int64(value), (0, 0.0, 0, 0.0), 75.0, 0.0, listed, place,
+            base.low, base.high, tables.offsets, tables.masses, tables.factors, float(ITSELF), low, high, kept, weights,
         )  # fmt: skip
     radii = radii_around(base, value)
     assert weights[:size].tolist() == radii.masses.tolist()

@@ -81,7 +81,7 @@ def choose_intervals(
             choose_groups(
                 codes, starts[first : some.stop + 1], values[some], places[some], base.of_doubles, base.low, base.high,
                 begin.floors[some], begin.rests[some], end.floors[some], end.rests[some], cap, float(slope), words,
-                tables.offsets, tables.masses, tables.radii, tables.whole,
+                tables.offsets, tables.masses, tables.radii, tables.factors, tables.whole,
                 float(ITSELF), work_low, work_high, kept, weights, low[some], high[some], bounded[some], certain,
             )  # fmt: skip
         for group in (first + np.flatnonzero(~certain)).tolist():
