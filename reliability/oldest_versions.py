@@ -15,7 +15,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
-NOT_FOR_USERS = {"bench", "dev", "dist", "docs", "soak", "test"}
+EXAMPLES = ["--ignore", "tests/system/test_document_examples.py"]  # they are run beside packages of other people
+NOT_FOR_USERS = {"bench", "dev", "dist", "docs", "examples", "soak", "test"}
 
 
 def oldest(requirements: list[str]) -> dict[str, str]:
@@ -60,7 +61,9 @@ def main() -> None:
     print(wanted.read_text(encoding="utf-8"))
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*install, "--constraint", str(wanted), "--editable", ".[test]"], cwd=ROOT, check=True)
-    ran = subprocess.run([str(python), "-m", "pytest", *(of_pytest or ["-q", "-n", "2"])], cwd=ROOT, check=False)
+    ran = subprocess.run(
+        [str(python), "-m", "pytest", *(of_pytest or ["-q", "-n", "2"]), *EXAMPLES], cwd=ROOT, check=False
+    )
     sys.exit(ran.returncode)
 
 

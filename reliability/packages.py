@@ -130,7 +130,7 @@ def try_source(source: Path) -> None:
             archive.extractall(folder, filter="data")
         (unpacked,) = (each for each in folder.iterdir() if each.is_dir())
         constraints = ["--constraint", str(unpacked / "constraints.txt")]
-        inside = environment(Path(sys.executable), folder / "environment", *constraints, f"{unpacked}[test]")
+        inside = environment(Path(sys.executable), folder / "environment", *constraints, f"{unpacked}[examples,test]")
         tests = ["-q", "-n", "2", "--dist", "worksteal", "-m", "not spark and not cluster", "tests"]
         said = run([inside, "-m", "pytest", *tests], unpacked).strip().splitlines()[-1]
     print(f"source distribution: {said}", flush=True)
