@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import dpfrugal
+from tests.support.command_line import run_here
 from tests.support.repository import ROOT
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
@@ -23,12 +24,8 @@ def test_documents__have_links_that_lead_somewhere(document: Path) -> None:
 
 def test_readme__has_options_that_exist() -> None:
     shown = set(re.findall(r" (--[a-z-]+)", "\n".join(re.findall(r"^.*dpfrugal \w+ .*$", README, flags=re.MULTILINE))))
-    known = ""
-    for command in ("quantile", "describe", "watch", "plan", "paper", "audit"):
-        done = subprocess.run(
-            [sys.executable, "-m", "dpfrugal", command, "--help"], capture_output=True, text=True, check=True
-        )
-        known += done.stdout
+    commands = ("quantile", "describe", "watch", "plan", "paper", "audit", "demo")
+    known = "".join(run_here(command, "--help").stdout for command in commands)
     assert shown
     assert all(option in known for option in shown)
 
