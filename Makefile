@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
 SOAK := $(VENV)/.soak
 
-.PHONY: help demo paper test lint unit nojit spark test-cluster bench bench-spark accuracy coins soak audit-dependencies clean
+.PHONY: help demo paper test lint unit nojit spark test-cluster bench bench-spark bench-ledger accuracy coins soak audit-dependencies clean
 
 help:
 	@echo "make demo   private p50, p90 and p99 of a day of requests, in all and per endpoint, with a picture in demo/"
@@ -14,6 +14,7 @@ help:
 	@echo "make test   lint, types, layers, doctests and all tests but those of make test-cluster"
 	@echo "make test-cluster  Spark with executors of their own: one killed, one overtaken by a copy, and a driver killed fifteen times (eight minutes)"
 	@echo "make bench-spark   rows a second on Spark, beside Spark's own percentile_approx"
+	@echo "make bench-ledger  what a spend costs after a hundred spends and after a million (some minutes)"
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make bench  speed, memory and error beside other libraries, as ratios inside one run (about ten minutes)"
 	@echo "make accuracy  the error in rank beside other estimators, as kept in docs/accuracy.md (ten minutes)"
@@ -73,6 +74,10 @@ bench: $(PEERS)
 
 bench-spark: $(READY)
 	$(BIN)/python -m benchmarks.spark
+
+# The curve of docs/ledger.md.
+bench-ledger: $(READY)
+	$(BIN)/python -m benchmarks.ledger
 
 # The tables of docs/accuracy.md; about ten minutes on two cores.
 accuracy: $(PEERS)

@@ -12,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpfrugal.estimators.table.base.base_measure import Base, base_of_decimals, base_of_doubles, base_of_integers
+from dpfrugal.estimators.table.base.base_measure import (
+    Base,
+    base_of_decimals,
+    base_of_doubles,
+    base_of_integers,
+    base_of_times,
+)
 from dpfrugal.estimators.table.base.codes import INFINITY, codes_of
 from dpfrugal.estimators.table.choices import many_choices
 from dpfrugal.estimators.table.choices.many_choices import Targets, choose_many, compiled
@@ -48,8 +54,8 @@ OF_INTEGERS = {
     "integers between": base_of_integers().within(LEAST, MOST),
     "unsigned": base_of_integers(zero=LEAST),
     "dates": base_of_integers(-(2**31), 2**31 - 1),
-    "times": base_of_integers(LEAST + 1, MOST, steps=(10**6, 6 * 10**7, 36 * 10**8)),
-    "times between": base_of_integers(LEAST + 1, MOST, steps=(1000, 60_000)).within(-5, 10**15),
+    "times": base_of_times(LEAST + 1, MOST, (1, 10**6, 6 * 10**7, 36 * 10**8), MOST),
+    "times between": base_of_times(LEAST + 1, MOST, (1, 1000, 60_000), 10**13).within(-5, 10**15),
 }
 SPECIAL = [0.0, -0.0, 5e-324, 1.0, 2.0, 7.25, -0.1, 12.99, 2.0**53, 9e14, 1.7976931348623157e308, math.inf, -math.inf]
 doubles = st.one_of(st.sampled_from(SPECIAL), st.floats(allow_nan=False), st.integers(-30, 30)).map(code)

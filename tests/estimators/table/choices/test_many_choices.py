@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpfrugal.estimators.table.base.base_measure import base_of_decimals, base_of_doubles, base_of_integers
+from dpfrugal.estimators.table.base.base_measure import (
+    base_of_decimals,
+    base_of_doubles,
+    base_of_integers,
+    base_of_times,
+)
 from dpfrugal.estimators.table.choices import many_choices
 from dpfrugal.estimators.table.choices.many_choices import Targets, choose_many, compiled
 
@@ -28,7 +33,12 @@ def test_targets__are_whole_ranks_and_what_lies_above_them(numerators: list[int]
 
 @pytest.mark.parametrize(
     "base",
-    [base_of_doubles(), base_of_doubles().within(0, 10**18), base_of_decimals(2), base_of_integers(steps=(60, 3600))],
+    [
+        base_of_doubles(),
+        base_of_doubles().within(0, 10**18),
+        base_of_decimals(2),
+        base_of_times(-(2**40), 2**40, (60, 3600), 2**39),
+    ],
 )
 def test_compiled__has_an_entry_for_each_component(base: object) -> None:
     arrays = compiled(base)  # type: ignore[arg-type]
