@@ -93,6 +93,7 @@ accuracy: $(PEERS)
 	$(BIN)/python -m benchmarks.accuracy --others --rows 1e5,1
 	$(BIN)/python -m benchmarks.accuracy --ten
 	$(BIN)/python -m benchmarks.coverage
+	$(BIN)/python -m benchmarks.segment_coverage
 
 coins: $(READY)
 	$(BIN)/python -m benchmarks.coin_check
