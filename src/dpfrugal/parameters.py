@@ -5,6 +5,7 @@ A sentence names the parameter, the rule and the given value: parameters are pub
 
 import math
 import numbers
+import unicodedata
 from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeVar, get_args
 
@@ -123,9 +124,10 @@ def threads(value: int) -> int:
 
 
 def name(parameter: str, value: str) -> str:
-    """``value``, if it is short and can be printed."""
+    """``value``, if it is short and can be printed; letters with accents in their composed form (NFC)."""
     if not isinstance(value, str):
         raise ParameterTypeError(f"{parameter} must be a string, not {type(value).__name__}.")
+    value = unicodedata.normalize("NFC", value)
     if not (0 < len(value) <= LONGEST_NAME and value.isprintable() and value == value.strip()):
         raise ParameterError(
             f"{parameter} must be 1 to {LONGEST_NAME} printable characters, with no space at its ends."
