@@ -4,9 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
+DOCS := $(VENV)/.docs
+DIST := $(VENV)/.dist
 SOAK := $(VENV)/.soak
 
-.PHONY: help demo paper test lint unit nojit spark test-cluster bench bench-spark bench-ledger accuracy coins soak audit-dependencies clean
+.PHONY: help demo paper test lint unit nojit spark test-cluster bench bench-spark bench-ledger accuracy coins soak audit-dependencies docs dist test-oldest clean
 
 help:
 	@echo "make demo   private p50, p90 and p99 of a day of requests, in all and per endpoint, with a picture in demo/"
@@ -21,6 +23,9 @@ help:
 	@echo "make coins  the statistical check of the coin generator"
 	@echo "make soak   ten million generated inputs, 600 killed processes, bad disks, audits (a quarter of an hour)"
 	@echo "make audit-dependencies  known vulnerabilities of the pinned versions (asks an advisory service)"
+	@echo "make docs   the documentation site in site/, every link checked"
+	@echo "make dist   wheel and source distribution in dist/, tried on every Python that is here (a quarter of an hour)"
+	@echo "make test-oldest  the tests with the oldest versions of all dependencies that pyproject.toml allows"
 	@echo "make clean  remove the environment and everything generated"
 
 $(READY): pyproject.toml constraints.txt
@@ -88,6 +93,7 @@ accuracy: $(PEERS)
 	$(BIN)/python -m benchmarks.accuracy --others --rows 1e5,1
 	$(BIN)/python -m benchmarks.accuracy --ten
 	$(BIN)/python -m benchmarks.coverage
+	$(BIN)/python -m benchmarks.segment_coverage
 
 coins: $(READY)
 	$(BIN)/python -m benchmarks.coin_check
@@ -103,6 +109,25 @@ soak: $(SOAK)
 audit-dependencies: $(SOAK)
 	@$(BIN)/python -m reliability.advisories
 
+$(DOCS): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+# Strict: a link, an anchor or a name of the reference that leads nowhere ends it; then every page is read once more.
+docs: $(DOCS)
+	$(BIN)/python -m mkdocs build --strict --clean
+	$(BIN)/python -m reliability.site_links site
+
+$(DIST): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dist]'
+	@touch $@
+
+dist: $(DIST)
+	$(BIN)/python -m reliability.packages
+
+test-oldest: $(READY)
+	$(BIN)/python -m reliability.oldest_versions
+
 clean:
-	rm -rf $(VENV) build dist demo paper .hypothesis .mypy_cache .ruff_cache src/*.egg-info
+	rm -rf $(VENV) .venv-oldest build dist site demo paper .hypothesis .mypy_cache .ruff_cache src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
