@@ -204,9 +204,7 @@ KINDS: dict[str, Kind] = {
     "DPFrugal1U": Kind(dpf.DPFrugal1U),
     "DPFrugal1U, ρ": Kind(dpf.DPFrugal1U, (0.9, 0.1, 0.5), dpf.ZCDP(rho=0.5), {"max_items_per_person": 3}),
     "PrivateQuantile": Segments(dpf.PrivateQuantile),
-    "PrivateQuantile, half-life": Segments(
-        dpf.PrivateQuantile, (0.9,), options={"half_life": 9000.0, "start": 3.0, "expected_items": 10**6}
-    ),
+    "PrivateQuantile, hints": Segments(dpf.PrivateQuantile, (0.9,), options={"start": 3.0, "expected_items": 10**5}),
     "PrivateQuantile, ρ": Segments(dpf.PrivateQuantile, (0.5, 0.99), dpf.ZCDP(rho=0.5), {"max_items_per_person": 3}),
     "KeyedDPFrugal1U": Keyed(dpf.KeyedDPFrugal1U),
     "KeyedDPFrugal1U, threads": Keyed(
