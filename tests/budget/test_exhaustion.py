@@ -45,3 +45,15 @@ def test_outlook__says_how_many_more_fit_and_until_when(total: Any, guarantees: 
         assert coming is not None
         assert coming.more == more
         assert coming.until == DAY + timedelta(days=len(guarantees) - 1 + more)
+
+
+def test_outlook__of_many_spends_reads_no_history() -> None:
+    def unread() -> Any:
+        raise AssertionError("the history is long")
+
+    few = spent(dpf.PureDP(epsilon=10_000.0), PURE, PURE)
+    tally = few.tally.plus(few.spends[0].claim, 4_998)
+    many = replace(few, tally=tally, latest=DAY + timedelta(days=5_000), history=unread)
+    coming = outlook(many)
+    assert coming is not None
+    assert (coming.more, coming.until) == (5_000, DAY + timedelta(days=10_000))

@@ -11,14 +11,16 @@ from typing import Final
 
 from dpfrugal.budget.promises import Dataset, Spend
 
-# The pace is that of so many last spends.
+# The pace is that of so many last spends; of a dataset with many, whose history is long to read, that of all of them.
 LAST: Final = 10
+MANY: Final = 2_000
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """How many more spends like the last one fit at least, and when the last of them is made at the present pace."""
+    """How many more spends like the last ones fit at least, and when the last of them is made at the present pace."""
 
+    spend: str  # what these spends are
     more: int
     until: datetime
 
@@ -28,7 +30,11 @@ def outlook(dataset: Dataset) -> Outlook | None:
 
     Sizes are added up, which is exact for totals in ε or ρ and never too long for those in (ε, δ).
     """
-    if len(dataset.spends) < 2:
+    number = dataset.tally.size
+    if number > MANY and dataset.latest is not None:
+        more = math.floor((dataset.total.size - dataset.used) / (dataset.used / number))
+        return Outlook("those before", more, dataset.latest + (dataset.latest - dataset.opened) / number * more)
+    if number < 2:
         return None
     last = dataset.spends[-1]
     alike = [spend for spend in dataset.spends[-LAST:] if (spend.by, spend.guarantee) == (last.by, last.guarantee)]
@@ -41,7 +47,9 @@ def outlook(dataset: Dataset) -> Outlook | None:
     more = min((each for each in room if each is not None), default=None)
     if more is None:
         return None
-    return Outlook(more, last.when + (last.when - alike[0].when) / (len(alike) - 1) * more)
+    return Outlook(
+        f"{last.guarantee} by {last.by}", more, last.when + (last.when - alike[0].when) / (len(alike) - 1) * more
+    )
 
 
 def _size(dataset: Dataset, spend: Spend) -> float | None:

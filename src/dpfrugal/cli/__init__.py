@@ -22,6 +22,7 @@ from dpfrugal.cli.options import EstimatorOptions, KeyOptions
 from dpfrugal.cli.paper import paper
 from dpfrugal.cli.plan import plan
 from dpfrugal.cli.quantile import quantile
+from dpfrugal.cli.serve import serve
 from dpfrugal.cli.table.table_options import TableOptions
 from dpfrugal.cli.watch import watch
 from dpfrugal.cli.watch_options import LineOptions, WindowOptions
@@ -46,6 +47,7 @@ app: typer.Typer = typer.Typer(
 app.command()(quantile)
 app.command()(describe)
 app.command()(watch)
+app.command()(serve)
 app.command()(plan)
 app.command()(audit)
 app.command()(demo)
@@ -105,7 +107,7 @@ def main() -> None:
             error.show()
             sys.exit(BAD_INPUT)
         command = "" if error.ctx is None else f" (see {error.ctx.command_path} --help)"
-        said = " ".join(error.format_message().rstrip(".").split())
+        said = " ".join(error.format_message().rstrip(".").split()).replace("Value error, ", "")  # pydantic's words
         sys.stderr.write(f"dpfrugal: {said}{command}.\n")
         sys.exit(BAD_INPUT)
     except DPFrugalError as error:

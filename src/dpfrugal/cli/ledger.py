@@ -58,8 +58,7 @@ def show(
     for one in found:
         if coming := outlook(one):
             until = coming.until.strftime("%Y-%m-%d %H:%M UTC")
-            last = one.spends[-1]
-            said = f"{coming.more:,} more of {last.guarantee} by {last.by} fit, at this pace until {until}."
+            said = f"{coming.more:,} more like {coming.spend} fit, at this pace until {until}."
             console.print(Text(f"{printable(one.name)}: {said if coming.more else 'exhausted for the next one.'}"))
 
 
@@ -89,6 +88,27 @@ def history(file: File, dataset: Name = None, as_json: o.Json = False) -> None:
         cells = when, spend.dataset, f"{spend.guarantee} per {spend.unit}", asked, spend.rule, draws
         table.add_row(*map(Text, cells))
     plain_console().print(table)
+
+
+@app.command()
+def verify(file: File, as_json: o.Json = False) -> None:
+    """Check every row of the history against its seal, its neighbours and the totals by which spends are decided.
+
+    Others may spend meanwhile. A ledger that is damaged ends with exit status 2.
+
+    Example: dpfrugal ledger verify budget.db
+    """
+    from dpfrugal.budget.ledger import Ledger
+    from dpfrugal.cli.stderr_notes import counted
+
+    found = Ledger(file).verify()
+    if as_json:
+        typer.echo(json.dumps(asdict(found)))
+    else:
+        typer.echo(
+            f"{printable(file.name)}: {counted(found.spends, 'spend')} on {counted(found.datasets, 'dataset')}, every "
+            "row as it was written"
+        )
 
 
 @app.command()
@@ -185,7 +205,7 @@ def _standing(dataset: "Dataset", delta: float) -> dict[str, Any]:
         "neighbours": dataset.neighbours,
         "adaptive": dataset.adaptive,
         "opened": dataset.opened.isoformat(),
-        "spends": len(dataset.spends),
+        "spends": dataset.tally.size,
         "share": dataset.share,
         "used": dataset.used,
         "spent": None if stated is None else {"epsilon": stated.epsilon, "delta": delta, "rule": stated.rule},
