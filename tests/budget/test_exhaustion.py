@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import dpfrugal as dpf
+from dpfrugal.budget.claims import Tally
 from dpfrugal.budget.exhaustion import outlook
 from dpfrugal.budget.promises import Dataset, spend_of
 
@@ -18,7 +19,10 @@ def spent(total: dpf.Guarantee, *guarantees: dpf.Guarantee, by: str = "WindowQua
         replace(spend_of("clicks", guarantee, by, None, 1), when=DAY + timedelta(days=day))
         for day, guarantee in enumerate(guarantees)
     ]
-    return Dataset(name="clicks", total=total, max_items_per_person=1, adaptive=False, opened=DAY, spends=tuple(spends))
+    return Dataset(
+        name="clicks", total=total, max_items_per_person=1, adaptive=False, opened=DAY, latest=spends[-1].when,
+        tally=Tally.of(spend.claim for spend in spends), history=lambda: tuple(spends),
+    )  # fmt: skip
 
 
 PURE, APPROX = dpf.PureDP(epsilon=1.0), dpf.ApproxDP(epsilon=1.0, delta=1e-6)

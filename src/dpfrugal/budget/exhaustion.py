@@ -32,8 +32,8 @@ def outlook(dataset: Dataset) -> Outlook | None:
     """
     number = dataset.tally.size
     if number > MANY and dataset.latest is not None:
-        more = math.floor((dataset.total.size - dataset.used) / (dataset.used / number))
-        return Outlook("those before", more, dataset.latest + (dataset.latest - dataset.opened) / number * more)
+        times = math.floor((dataset.total.size - dataset.used) / (dataset.used / number))
+        return Outlook("those before", times, dataset.latest + (dataset.latest - dataset.opened) / number * times)
     if number < 2:
         return None
     last = dataset.spends[-1]
