@@ -158,6 +158,6 @@ def _of_list(items: list[Any]) -> Iterator[Any]:
         yield array.view(pa.timestamp(array.type.unit)) if pa.types.is_timestamp(array.type) else array
         return
     yield np.zeros(0)
-    for chunk in chunks(items):
+    for chunk in chunks(items, unsigned=True):
         values = chunk.values.astype(np.float64)
         yield values if chunk.missing is None else np.where(chunk.missing, np.nan, values)
