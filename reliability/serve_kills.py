@@ -95,11 +95,13 @@ class Kills:
         assert process.stderr is not None
         try:
             port = 0
+            said: list[str] = []
             for line in process.stderr:
+                said.append(line)
                 if "listening at" in line:
                     port = int(line.partition("127.0.0.1:")[2].partition(";")[0])
                     break
-            assert port, "the server does not start on what a kill left"
+            assert port, f"the server does not start on what a kill left: {''.join(said)}"
             drain = threading.Thread(target=process.stderr.read, daemon=True)
             drain.start()
             sender.port = port

@@ -27,6 +27,7 @@ from dpfrugal.privacy import choice
 from dpfrugal.privacy.choice import Tape
 from tests.support.base_masses import code, doubles, integers
 from tests.support.naive_table import SMALL_WORLD, statistics
+from tests.support.whole_windows import whole
 
 TIMES = times_of("timestamp", "us", np.datetime64)
 BASES = {
@@ -99,7 +100,7 @@ def check(
     starts = np.cumsum([0, *(len(rows) for rows in groups)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choice, "words", lambda groups, each: drawn)
-        many = choose_intervals(codes, starts, base, np.array(values, dtype=np.int64), q, margin, slope)
+        many = choose_intervals(*whole(codes, starts), base, np.array(values, dtype=np.int64), q, margin, slope)
     found = [Interval(*each) for each in zip(*(part.tolist() for part in many), strict=True)]
     expected = [
         choose_interval(statistics(rows), base, value, q, margin.rows(len(rows)), slope, Tape(bits.tolist()))

@@ -84,6 +84,27 @@ def history(file: File, dataset: Name = None, as_json: o.Json = False) -> None:
 
 
 @app.command()
+def verify(file: File, as_json: o.Json = False) -> None:
+    """Check every row of the history against its seal, its neighbours and the totals by which spends are decided.
+
+    Others may spend meanwhile. A ledger that is damaged ends with exit status 2.
+
+    Example: dpfrugal ledger verify budget.db
+    """
+    from dpfrugal.budget.ledger import Ledger
+    from dpfrugal.cli.stderr_notes import counted
+
+    found = Ledger(file).verify()
+    if as_json:
+        typer.echo(json.dumps(asdict(found)))
+    else:
+        typer.echo(
+            f"{printable(file.name)}: {counted(found.spends, 'spend')} on {counted(found.datasets, 'dataset')}, every "
+            "row as it was written"
+        )
+
+
+@app.command()
 def add(
     file: File,
     dataset: Annotated[str, typer.Argument(help="The dataset's name.")],
@@ -177,7 +198,7 @@ def _standing(dataset: "Dataset", delta: float) -> dict[str, Any]:
         "neighbours": dataset.neighbours,
         "adaptive": dataset.adaptive,
         "opened": dataset.opened.isoformat(),
-        "spends": len(dataset.spends),
+        "spends": dataset.tally.size,
         "share": dataset.share,
         "used": dataset.used,
         "spent": None if stated is None else {"epsilon": stated.epsilon, "delta": delta, "rule": stated.rule},

@@ -207,7 +207,8 @@ def _arrow(source: FileSource, column: str | None, beside: Beside, any_type: boo
             file.seek(0)
             reader = pa.ipc.open_stream(file, options=options)
             return reader.schema, 0, iter(reader)
-        return reader.schema, reader.count_rows(), (reader.get_batch(i) for i in range(reader.num_record_batches))
+        rows = getattr(reader, "count_rows", int)()  # for progress; before pyarrow 26 they are not known beforehand
+        return reader.schema, rows, (reader.get_batch(i) for i in range(reader.num_record_batches))
 
     def pick(record: Any) -> Any:
         record.validate()

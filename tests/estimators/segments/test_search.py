@@ -220,3 +220,18 @@ def test_atom__is_confirmed_while_the_quantile_is_within_its_share() -> None:
             break
     else:
         pytest.fail("many segments together must see what one cannot")
+
+
+@pytest.mark.parametrize("spacing", [0.3, 1.15, 5.0, 23.0])
+@pytest.mark.parametrize("q", [0.31, 0.5, 0.9])
+def test_search__intervals_hold_the_quantile_of_any_lattice(spacing: float, q: float) -> None:
+    """Only multiples of a number occur, which is no power of ten: the quantile is one of them."""
+
+    def stairs(edge: float) -> float:
+        return NORMAL.cdf(math.ceil(edge / spacing) * spacing)
+
+    exact = math.floor(NORMAL.inv_cdf(q) / spacing) * spacing
+    assert stairs(exact) <= q <= stairs(after(exact))
+    for segments in (5, 12, 25, 40):
+        low, high = searched(stairs, q, segments).interval(0.95)
+        assert low <= exact <= high

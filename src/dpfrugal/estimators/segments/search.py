@@ -30,6 +30,7 @@ class Atom:
     weight: float = 0.0  # sums over segments of weights, and of weights times both shares minus q
     below: float = 0.0
     upto: float = 0.0
+    proven: tuple[float, float] = (-math.inf, math.inf)  # numbers below and above the quantile, by earlier segments
 
     def edges(self) -> list[float]:
         """Before and after the number."""
@@ -49,11 +50,31 @@ class Atom:
         slack = 4 * math.sqrt(self.weight)
         return self.below <= slack and self.upto >= -slack
 
+    def interval(self, certainty: float) -> tuple[float, float]:
+        """The number alone, where it is certain that neither less nor more than it holds the quantile."""
+        slack = certainty * math.sqrt(self.weight)
+        low, high = self.proven if self.weight else (self.estimate, self.estimate)
+        return self.estimate if self.below < -slack else low, self.estimate if self.upto > slack else high
+
 
 Stage = Locate | Refine | Atom | OneScan
 # The names that checkpoints have for the stages.
 STAGES: dict[str, type[Stage]] = {"Locate": Locate, "Refine": Refine, "Atom": Atom, "Conclude": OneScan}
 NAMES = {kind: name for name, kind in STAGES.items()}
+
+
+# What checkpoints of the first versions do not have.
+LATER: dict[str, Any] = {"coarseness": packed(0.0), "proven": packed((-math.inf, math.inf))}
+
+
+def _completed(record: Any) -> Any:
+    """The record of a stage with fields that it lacks because it is older."""
+    if not isinstance(record, dict):
+        return record
+    if "refine" in record:
+        return record | {"refine": _completed(record["refine"])}
+    wanted = {"window": LATER, "upto": {"proven": LATER["proven"]}}  # by a field that only this stage has
+    return next((more for field, more in wanted.items() if field in record), {}) | record
 
 
 @dataclass
@@ -87,7 +108,7 @@ class Search:
     def of_state(cls, state: Any) -> "Search":
         """The search that ``to_state`` was taken of."""
         search = unpacked(cls, state["search"])
-        search.stage = unpacked(STAGES[state["kind"]], state["stage"])
+        search.stage = unpacked(STAGES[state["kind"]], _completed(state["stage"]))
         search.edges(), search.interval(0.95)  # a state that cannot continue is refused now
         return search
 
@@ -124,18 +145,22 @@ class Search:
             stage.absorb(cdf, self.agreement)
             if stage.atom is not None:
                 self.agreement.explained()
-                self.stage = Atom(self.target, stage.atom)
+                self.stage = Atom(self.target, stage.atom, proven=stage.refine.proven)
             else:
                 self.stage = Locate(self.target, self.start, self.estimate) if stage.lost else stage.refine
             return
         if kept < 1.0:
             stage.evidence.fade(kept)
+            if isinstance(stage, Refine):
+                stage.proven = stage.window  # what was shown long ago may have changed
         stage.absorb(cdf, self.agreement)
         if stage.atom:
-            self.stage = Atom(self.target, stage.low if isinstance(stage, Locate) else stage.number)
+            number = stage.low if isinstance(stage, Locate) else stage.number
+            self.stage = Atom(self.target, number, proven=stage.proven)
         elif isinstance(stage, Locate):
             if stage.ready:
-                self.stage = Refine(self.target, stage.estimate, (stage.low, stage.high), stage.evidence)
+                window = stage.low, stage.high
+                self.stage = Refine(self.target, stage.estimate, window, stage.evidence, proven=window)
         elif stage.lost or stage.tied:
             low, high = stage.window
             reach = 8 * (high - low) if stage.lost else 0.0
@@ -167,6 +192,6 @@ class Search:
         """Bounds that hold the true quantile with probability ``confidence``."""
         certainty = NormalDist().inv_cdf((1 + confidence) / 2) * self.agreement.widening
         stage = self.stage.refine if isinstance(self.stage, OneScan) else self.stage
-        low, high = (self.estimate, self.estimate) if isinstance(stage, Atom) else stage.interval(certainty)
+        low, high = stage.interval(certainty)
         low, high = min(low, self.estimate), max(high, self.estimate)
         return (low, high) if self.agreement.stable else (min(low, self.travelled[0]), max(high, self.travelled[1]))

@@ -20,7 +20,7 @@ from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ItemTypeError, ParameterError
 from dpfrugal.estimators.table.base.kinds import Kind
-from dpfrugal.estimators.table.choices.answers import ranks_of
+from dpfrugal.estimators.table.choices.answers import prepare
 from dpfrugal.estimators.table.choices.intervals import IntervalOf
 from dpfrugal.estimators.table.choices.plan import Asked, plan_of
 from dpfrugal.estimators.table.private_quantiles import draw_release, interval_rule, rows_of, source_name
@@ -136,7 +136,7 @@ def describe(
         kind, rows, number = _rows(data, name, person, asked, parameters.nan_policy(nan_policy), each)
         if not number and neighbours == "replace":
             raise ItemError("The data has no rows: there is no quantile to find.")
-        rows.prepare(ranks_of(plan, rows.rows))
+        prepare(rows, plan)
         found[name] = kind, rows, number
     account.before_noise()
     with account.owning_up():

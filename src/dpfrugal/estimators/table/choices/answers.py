@@ -3,14 +3,19 @@
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
+from typing import Final
 
 from dpfrugal.estimators.table.base.base_measure import Base
 from dpfrugal.estimators.table.choices.levels import Step
 from dpfrugal.estimators.table.choices.mechanism import CAP, Choice, Cut, choose_cut, rank
 from dpfrugal.estimators.table.choices.plan import Plan
 from dpfrugal.estimators.table.choices.radius import Interval, choose_interval
-from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics
+from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach
 from dpfrugal.privacy.choice import Bits
+
+PER_DOUBLING: Final = 8  # a reach is taken at so many numbers of rows between one and its double
+MOST_ROWS: Final = 60  # doublings of one row
 
 
 def answers(rows: OrderStatistics, plan: Plan, base: Base, bits: Bits | None = None) -> tuple[int, ...]:
@@ -48,17 +53,40 @@ def intervals_around(
     )
 
 
-def ranks_of(plan: Plan, rows: int) -> list[tuple[int, int]]:
-    """The first and last ranks of the rows that the plan looks at in a table of so many: raw.
+def reaches(plan: Plan, rows: int) -> list[int]:
+    """How many rows on either side of each quantile's rank the plan looks at in a table of so many.
 
     A choice between earlier answers inherits their errors, of which all but e^-40 are smaller than what is added here.
     """
-    found = []
+    found = [0] * len(plan.quantiles)
     for step in plan.steps:
         slope = plan.slopes[step.level] if step.of_all else min(plan.slopes)
-        reach = math.ceil((CAP if step.of_all else CAP + 40) / slope) + 1
-        found.append((step.quantile, reach))
+        found[step.quantile] = math.ceil((CAP if step.of_all else CAP + 40) / slope) + 1
     for at, margin in enumerate(plan.margins):
-        found.append((at, math.ceil(margin.rows(rows)) + math.ceil(CAP / plan.interval_slope) + 1))
-    ranks = [(math.floor(plan.quantiles[at] * rows), reach) for at, reach in found]
+        found[at] = max(found[at], math.ceil(margin.rows(rows)) + math.ceil(CAP / plan.interval_slope) + 1)
+    return found
+
+
+def ranks_of(plan: Plan, rows: int) -> list[tuple[int, int]]:
+    """The first and last ranks of the rows that the plan looks at in a table of so many, for each quantile: raw."""
+    ranks = zip((math.floor(q * rows) for q in plan.quantiles), reaches(plan, rows), strict=True)
     return [(max(rank - reach, 0), min(rank + 1 + reach, rows - 1)) for rank, reach in ranks] if rows else []
+
+
+@lru_cache(maxsize=256)
+def reaches_of(plan: Plan) -> tuple[Reach, ...]:
+    """The same for tables of any size, as a formula that holds at least these ranks: public."""
+    numbers = [math.ceil(2 ** (k / PER_DOUBLING)) for k in range(PER_DOUBLING * MOST_ROWS + 1)]
+    least, several = reaches(plan, 0), [reaches(plan, rows) for rows in numbers]
+    # Between two numbers of rows the larger one's reach counts, over the root of the smaller one.
+    steep = [
+        max((more[at] - least[at]) / math.sqrt(rows) for rows, more in zip([1, *numbers], several, strict=False))
+        for at in range(len(plan.quantiles))
+    ]
+    found = zip(plan.quantiles, least, steep, strict=True)
+    return tuple(Reach(float(q), float(rows), root) for q, rows, root in found)
+
+
+def prepare(rows: OrderStatistics, plan: Plan) -> None:
+    """Find what the plan looks at: whatever the rows are read from is read before anything is spent."""
+    rows.prepare(ranks_of(plan, rows.rows), reaches_of(plan))
