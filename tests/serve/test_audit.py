@@ -18,10 +18,10 @@ from dpfrugal.audit import confidence_bounds
 from dpfrugal.audit.events import best_event
 from dpfrugal.privacy.guarantees import PureDP
 from dpfrugal.serve import exposition, open_window
-from tests.support.serving import METRIC, NOON, Served, served, settings_text
+from tests.support.serving import METRIC, Served, served, settings_text
 
 PROMISED = PureDP(epsilon=1.0)
-METRICS, WINDOWS, DOUBT = 20, 10, 5e-7
+METRICS, WINDOWS, DOUBT = 20, 6, 5e-7
 Row = dict[str, Any]
 # The items that all metrics get, and one that is there or not: of a declared key, and of an undeclared one.
 BASE: list[Row] = [{"route": "/home", "ms": 5}, {"route": "/home", "ms": 15}]
@@ -36,7 +36,7 @@ def text() -> str:
 
 
 def transcripts(one: Served, rows: list[Row]) -> NDArray[np.float64]:
-    """What an attacker sees of each run: its lines of the scrape, twice, in the middle of the window and after its end."""
+    """What an attacker sees of each run: its lines of the scrape, twice within the window and after its end."""
     client, runs = one.client(), []
     body = "\n".join(json.dumps(row | {"run": f"run{n}"}) for n in range(METRICS) for row in rows).encode()
     for _ in range(WINDOWS):
@@ -47,8 +47,7 @@ def transcripts(one: Served, rows: list[Row]) -> NDArray[np.float64]:
         after = client.get("/metrics").text
         releases = client.get(f"/api/v1/releases?after={_last(one)}&limit=1000").json()["releases"]
         assert len(releases) == METRICS
-        for n in range(METRICS):
-            runs.append(_numbers(f"run{n}", during, after, releases[n]))
+        runs += [_numbers(f"run{n}", during, after, releases[n]) for n in range(METRICS)]
     return np.array(runs)
 
 
@@ -123,10 +122,10 @@ def release_on_request(patch: pytest.MonkeyPatch, one: Served) -> None:
     def leaky(accept: str) -> tuple[bytes, str]:
         body, kind = scrape(accept)
         more = b""
-        for served in one.server._metrics:
-            served.open.close(one.server.figures)
-            groups = served.open._window._held.arrays()["groups"]
-            more += b"%s_undeclared %d\n" % (served.metric.name.encode(), groups.size)
+        for metric in one.server._metrics:
+            metric.open.close(one.server.figures)
+            groups = metric.open._window._held.arrays()["groups"]
+            more += b"%s_undeclared %d\n" % (metric.metric.name.encode(), groups.size)
         return more + body, kind
 
     patch.setattr(one.server.exposition, "scrape", leaky)

@@ -119,7 +119,7 @@ class OpenWindow:
         figures.refuse(self.metric.base_name, {REPEATED: self._gather(figures)})
 
     def emptied(self) -> KeyedWindowQuantile:
-        """The estimator, without items, for a window to come; a new one where this one knows which keys it has found."""
+        """The estimator, without items, for a window to come; a new one where this one knows keys that it found."""
         if self._discovers:
             return estimator_for(self.metric)
         self._window.discard()
