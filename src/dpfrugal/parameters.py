@@ -15,6 +15,7 @@ from dpfrugal.errors import ParameterError, ParameterTypeError
 
 NanPolicy = Literal["raise", "omit"]
 NullKeys = Literal["raise", "drop"]
+NullGroups = Literal["raise", "drop", "group"]
 Neighbours = Literal["replace", "add-remove"]
 
 MOST_PER_PERSON: Final = 10**9
@@ -66,10 +67,11 @@ def truth(name: str, value: bool) -> bool:
 
 
 def one_of(name: str, value: Word, words: tuple[str, ...]) -> Word:
-    """``value``, if it is one of two words."""
+    """``value``, if it is one of some words."""
     if value not in words:
-        first, second = words
-        raise ParameterError(f'{name} must be "{first}" or "{second}"; {value!r} is neither.')
+        *others, last = (f'"{word}"' for word in words)
+        none = "neither" if len(words) == 2 else "none of them"
+        raise ParameterError(f"{name} must be {', '.join(others)} or {last}; {value!r} is {none}.")
     return value
 
 
@@ -92,6 +94,11 @@ def nan_policy(value: NanPolicy) -> NanPolicy:
 def null_keys(value: NullKeys) -> NullKeys:
     """``null_keys``: refuse a batch with null keys, or drop their rows."""
     return one_of("null_keys", value, get_args(NullKeys))
+
+
+def null_groups(value: NullGroups) -> NullGroups:
+    """``null_keys`` of a table: these, or their rows are a group of their own."""
+    return one_of("null_keys", value, get_args(NullGroups))
 
 
 def neighbours(value: Neighbours) -> Neighbours:

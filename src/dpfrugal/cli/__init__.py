@@ -107,7 +107,7 @@ def main() -> None:
             error.show()
             sys.exit(BAD_INPUT)
         command = "" if error.ctx is None else f" (see {error.ctx.command_path} --help)"
-        said = " ".join(error.format_message().rstrip(".").split())
+        said = " ".join(error.format_message().rstrip(".").split()).replace("Value error, ", "")  # pydantic's words
         sys.stderr.write(f"dpfrugal: {said}{command}.\n")
         sys.exit(BAD_INPUT)
     except DPFrugalError as error:

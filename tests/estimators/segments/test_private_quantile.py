@@ -330,3 +330,17 @@ def test_private_quantile__moves_the_ledger_once_for_a_refused_batch(tmp_path: P
         with pytest.raises(dpf.ItemError):
             p.update_many(np.append(rng.normal(0, 1, 50_000), np.nan))
         assert p.account.generation == attempt
+
+
+def test_private_quantile__of_integers_beyond_the_signed_ones_is_among_them() -> None:
+    """They were taken for 2^63 - 1, in an interval of no width. At ε = 1e6 there is no noise to speak of."""
+    items = np.random.default_rng(1).normal(1.15e19, 1e17, 60_000).astype(np.uint64)
+    for batch in (items, items[:3000].tolist()):
+        estimator = dpf.PrivateQuantile(0.5, dpf.PureDP(epsilon=1e6))
+        estimator.update_many(batch)
+        release = estimator.release()
+        ((low, high),) = release.intervals()
+        assert low < 1.15e19 + 1e17
+        assert high > 1.15e19 - 1e17
+        assert low < high
+    assert release.values[0] > 9.3e18

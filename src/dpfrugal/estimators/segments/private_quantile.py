@@ -144,7 +144,7 @@ class PrivateQuantile(PrivateEstimator):
         """Take in a batch: all of it, or, where any of it is refused, nothing."""
         with self._alone():
             self._settle()
-            self._take(chunks(items))
+            self._take(chunks(items, unsigned=True))
 
     def expect(self, items: int) -> None:
         """Plan the open segment for ``items`` items that an engine will count in one scan: more edges, one segment.
@@ -275,7 +275,7 @@ class PrivateQuantile(PrivateEstimator):
 
     def _settle(self) -> None:
         if self._pending:
-            self._take(chunks(self._pending))
+            self._take(chunks(self._pending, unsigned=True))
 
     def _take(self, batch: Iterator[Chunk]) -> None:
         """Count on copies and keep them only if the whole batch is accepted.
