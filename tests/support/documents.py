@@ -1,7 +1,7 @@
 """Runs the examples of a page as a reader would: top to bottom, in one empty folder, and compares what they print.
 
 A block that is fenced as ``python`` or ``console`` runs; every other one is text. Blocks of a page share their names.
-What a console block has besides commands, and a block fenced as ``text`` that is next after Python, is output: each line
+What a console block has besides commands, and a block fenced as ``text`` next after Python, is output: each line
 of it must be a line that was printed, with any number in place of any number, as noise makes every number another one.
 """
 
