@@ -90,6 +90,7 @@ bench: $(PEERS)
 	$(BIN)/python -m benchmarks.parquet
 	$(BIN)/python -m benchmarks.compare
 	$(BIN)/python -m benchmarks.keyed
+	$(BIN)/python -m benchmarks.windows
 
 bench-spark: $(READY)
 	$(BIN)/python -m benchmarks.spark
@@ -108,6 +109,8 @@ accuracy: $(PEERS)
 	$(BIN)/python -m benchmarks.accuracy --ten
 	$(BIN)/python -m benchmarks.coverage
 	$(BIN)/python -m benchmarks.segment_coverage
+	$(BIN)/python -m benchmarks.windows_accuracy
+	$(BIN)/python -m benchmarks.windows_accuracy --picture docs/images/windows.png
 
 coins: $(READY)
 	$(BIN)/python -m benchmarks.coin_check
