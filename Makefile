@@ -8,7 +8,7 @@ DOCS := $(VENV)/.docs
 DIST := $(VENV)/.dist
 SOAK := $(VENV)/.soak
 
-.PHONY: help demo paper test lint unit nojit spark test-cluster bench bench-spark bench-ledger accuracy coins soak audit-dependencies docs dist test-oldest clean
+.PHONY: help demo paper test lint unit nojit spark test-serve bench-serve test-cluster bench bench-spark bench-ledger accuracy coins soak audit-dependencies docs dist test-oldest clean
 
 help:
 	@echo "make demo   private p50, p90 and p99 of a day of requests, in all and per endpoint, with a picture in demo/"
@@ -16,6 +16,8 @@ help:
 	@echo "make test   lint, types, layers, doctests and all tests but those of make test-cluster"
 	@echo "make test-cluster  Spark with executors of their own: one killed, one overtaken by a copy, and a driver killed fifteen times (eight minutes)"
 	@echo "make bench-spark   rows a second on Spark, beside Spark's own percentile_approx"
+	@echo "make test-serve  the server with every real client, installed first, 200 killed servers and a long fuzz (ten minutes)"
+	@echo "make bench-serve  items a second over each protocol, beside a bare handler that only parses (five minutes)"
 	@echo "make bench-ledger  what a spend costs after a hundred spends and after a million (some minutes)"
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make bench  speed, memory and error beside other libraries, as ratios inside one run (about ten minutes)"
@@ -57,6 +59,18 @@ unit: $(READY)
 spark: $(READY)
 	$(BIN)/python -m pytest -q tests -m spark
 
+# The programs that only the system has: a Prometheus server and a browser. Nothing is skipped here.
+test-serve: $(READY)
+	@command -v prometheus >/dev/null && command -v chromium >/dev/null || { apt-get update -qq && \
+		apt-get install -y -qq --no-install-recommends prometheus chromium; } || \
+		{ echo "prometheus and chromium are needed: install them by hand, as packages of the system."; exit 1; }
+	DPFRUGAL_NEEDS_CLIENTS=1 $(BIN)/python -m pytest -q tests/serve
+	$(BIN)/python -m reliability.serve_kills --kills 200
+	$(BIN)/python -m reliability.serve_fuzz --seconds 120
+
+bench-serve: $(READY)
+	$(BIN)/python -m benchmarks.serve
+
 # Two real executor processes; minutes rather than seconds.
 test-cluster: $(READY)
 	$(BIN)/python -m pytest -q tests/system/test_cluster.py -m cluster
@@ -76,6 +90,7 @@ bench: $(PEERS)
 	$(BIN)/python -m benchmarks.parquet
 	$(BIN)/python -m benchmarks.compare
 	$(BIN)/python -m benchmarks.keyed
+	$(BIN)/python -m benchmarks.windows
 
 bench-spark: $(READY)
 	$(BIN)/python -m benchmarks.spark
@@ -94,6 +109,8 @@ accuracy: $(PEERS)
 	$(BIN)/python -m benchmarks.accuracy --ten
 	$(BIN)/python -m benchmarks.coverage
 	$(BIN)/python -m benchmarks.segment_coverage
+	$(BIN)/python -m benchmarks.windows_accuracy
+	$(BIN)/python -m benchmarks.windows_accuracy --picture docs/images/windows.png
 
 coins: $(READY)
 	$(BIN)/python -m benchmarks.coin_check

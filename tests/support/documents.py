@@ -1,8 +1,8 @@
 """Runs the examples of a page as a reader would: top to bottom, in one empty folder, and compares what they print.
 
 A block that is fenced as ``python`` or ``console`` runs; every other one is text. Blocks of a page share their names.
-A block fenced as ``text`` right after one that ran shows its output: each line of it must be a line that was printed,
-with any number in place of any number, as noise makes every number another one.
+What a console block has besides commands, and a block fenced as ``text`` next after Python, is output: each line
+of it must be a line that was printed, with any number in place of any number, as noise makes every number another one.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ def run_page(document: Path, folder: Path) -> None:
                 exec(code, names)  # noqa: S102 - the documents are ours
             printed, ran = out.getvalue(), True
         elif block.language == "console":
-            printed, ran = "", True
+            printed, ran = "", False
             shown = "\n".join(line for line in block.text.splitlines() if not is_command(line))
             for command in commands(block.text):
                 printed += run_command(command, folder)

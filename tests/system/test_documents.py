@@ -24,7 +24,7 @@ def test_documents__have_links_that_lead_somewhere(document: Path) -> None:
 
 def test_readme__has_options_that_exist() -> None:
     shown = set(re.findall(r" (--[a-z-]+)", "\n".join(re.findall(r"^.*dpfrugal \w+ .*$", README, flags=re.MULTILINE))))
-    commands = ("quantile", "describe", "watch", "plan", "paper", "audit", "demo")
+    commands = ("quantile", "describe", "watch", "plan", "paper", "audit", "demo", "serve")
     known = "".join(run_here(command, "--help").stdout for command in commands)
     assert shown
     assert all(option in known for option in shown)

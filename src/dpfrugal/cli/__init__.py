@@ -36,7 +36,7 @@ UsageError: Any = typer.BadParameter.__base__  # of click, of which typer may ca
 # The library's parameters that are options here, and the option's name if it is another.
 KINDS = (EstimatorOptions, KeyOptions, TableOptions, LineOptions, WindowOptions)
 SHARED = {field.name for kind in KINDS for field in fields(kind)}
-PARAMETERS = SHARED | {"quantile", "column", "columns", "by", "half_life", "runs", "beta", "sure"}
+PARAMETERS = SHARED | {"quantile", "column", "columns", "by", "runs", "beta", "sure"}
 OPTIONS = {"sure": "confidence", "columns": "column"}
 
 

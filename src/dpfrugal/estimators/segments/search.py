@@ -40,13 +40,13 @@ class Atom:
         """As in refine."""
         return settled_length(self.target, total, noise_variance)
 
-    def confirmed(self, cdf: NoisyCdf, kept: float) -> bool:
-        """Whether all segments together still agree, of which ``kept`` is remembered."""
+    def confirmed(self, cdf: NoisyCdf) -> bool:
+        """Whether all segments together still agree."""
         i = cdf.index(self.estimate)
         weight = 1 / max(cdf.error_at(i, self.target.q), cdf.error_at(i + 1, self.target.q)) ** 2
-        self.weight = kept * self.weight + weight
-        self.below = kept * self.below + weight * float(cdf.share[i] - self.target.q)
-        self.upto = kept * self.upto + weight * float(cdf.share[i + 1] - self.target.q)
+        self.weight += weight
+        self.below += weight * float(cdf.share[i] - self.target.q)
+        self.upto += weight * float(cdf.share[i + 1] - self.target.q)
         slack = 4 * math.sqrt(self.weight)
         return self.below <= slack and self.upto >= -slack
 
@@ -83,7 +83,6 @@ class Search:
 
     target: Target
     start: float
-    half_life: float | None = None
     agreement: Agreement = field(default_factory=Agreement)
     travelled: tuple[float, float] = (math.inf, -math.inf)  # where the estimate has been while segments disagreed
 
@@ -118,8 +117,7 @@ class Search:
 
     def length(self, total: int, noise_variance: float, bin_variance: float) -> float:
         """Items wanted in the next segment."""
-        remembered = total if self.half_life is None else min(total, 2 * self.half_life)
-        return self.stage.length(remembered, noise_variance, bin_variance)
+        return self.stage.length(total, noise_variance, bin_variance)
 
     def absorb(self, cdf: NoisyCdf) -> None:
         """Take in the noisy CDF of one segment."""
@@ -132,16 +130,14 @@ class Search:
     def _advance(self, cdf: NoisyCdf) -> None:
         """Update the stage, and replace it by another where its result asks for that."""
         stage = self.stage
-        kept = 1.0 if self.half_life is None else 0.5 ** (cdf.items / self.half_life)
         if isinstance(stage, Atom):
-            if not stage.confirmed(cdf, kept):
+            if not stage.confirmed(cdf):
                 self.agreement.contradicted()
                 self.stage = Locate(self.target, self.start, stage.estimate)
             else:
                 self.agreement.note(0.0)
             return
         if isinstance(stage, OneScan):
-            stage.refine.evidence.fade(kept)
             stage.absorb(cdf, self.agreement)
             if stage.atom is not None:
                 self.agreement.explained()
@@ -149,10 +145,6 @@ class Search:
             else:
                 self.stage = Locate(self.target, self.start, self.estimate) if stage.lost else stage.refine
             return
-        if kept < 1.0:
-            stage.evidence.fade(kept)
-            if isinstance(stage, Refine):
-                stage.proven = stage.window  # what was shown long ago may have changed
         stage.absorb(cdf, self.agreement)
         if stage.atom:
             number = stage.low if isinstance(stage, Locate) else stage.number
