@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpfrugal.cli.stdin_periods import Period
+from dpfrugal.cli.streams.stdin_periods import Period
 from dpfrugal.errors import ParameterError
 from tests.support.command_line import COMMAND, interruptible, refused, run, run_here
 

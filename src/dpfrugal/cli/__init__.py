@@ -25,9 +25,9 @@ from dpfrugal.cli.paper import paper
 from dpfrugal.cli.plan import plan
 from dpfrugal.cli.quantile import quantile
 from dpfrugal.cli.serve import serve
+from dpfrugal.cli.streams.watch_options import LineOptions, WindowOptions
 from dpfrugal.cli.table.table_options import TableOptions
 from dpfrugal.cli.watch import watch
-from dpfrugal.cli.watch_options import LineOptions, WindowOptions
 from dpfrugal.errors import DPFrugalError
 from dpfrugal.version import __version__
 
