@@ -7,8 +7,8 @@ from dpfrugal.outside_text import in_json, in_line
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
-    from dpfrugal.cli.stdin_periods import Period
-    from dpfrugal.cli.watch_checkpoint import WatchCheckpoint
+    from dpfrugal.cli.streams.stdin_periods import Period
+    from dpfrugal.cli.streams.watch_checkpoint import WatchCheckpoint
     from dpfrugal.privacy.guarantees import Guarantee
 
 
@@ -26,7 +26,7 @@ def watch_walk_by(
     """Follow standard input until it ends, or until Ctrl-C."""
     import pyarrow as pa
 
-    from dpfrugal.cli.watch_running import follow
+    from dpfrugal.cli.streams.watch_running import follow
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
     from dpfrugal.inputs.key_files import read_keys
     from dpfrugal.inputs.log_lines import LogLines, LogRows, plain_lines
