@@ -25,6 +25,8 @@ SHARES = {
     "parquet": 0.005,
 }
 GUIDED = 0.02  # as many again, guided by coverage
+# Second paths, failing disks and the like: how many rounds of each.
+MACHINES = {"paths": 20, "faults": 40, "stops": 10, "watchers": 5, "memory": 8, "names": 1}
 AUDITED = ("dp-frugal-1u", "keyed", "private-quantile")
 MUST_FAIL = ("first-item", "no-re-anchoring", "quiet-walk", "skipped-coins", "per-key-coins")
 
@@ -50,6 +52,8 @@ def jobs(inputs: int, kills: int) -> list[Job]:
             found.append(Job(f"inputs: {name}", ("reliability.fuzz", name, "--inputs", str(part), "--seed", str(seed))))
             left, seed = left - part, seed + 1
     found.append(Job("disks", ("reliability.disks",)))
+    for name, rounds in MACHINES.items():
+        found.append(Job(f"machines: {name}", ("reliability.machines", name, "--rounds", str(rounds))))
     for name, share in SHARES.items():
         runs = max(1_000, round(inputs * GUIDED * share))
         command = ("reliability.fuzz", name, "--inputs", str(runs), "--guided")

@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -176,3 +177,30 @@ def test_spending__of_an_earlier_run_is_not_reported_as_this_ones(ledger: dpf.Le
     assert done.returncode == 2
     assert "Continuing from" in done.stderr
     assert "was spent" not in done.stderr
+
+
+LOADED_BEFORE = """
+import sys
+import dpfrugal as dpf
+from dpfrugal.budget.spending import Account
+before = Account.before_noise
+def noted(self):
+    print(sys.argv[1], "opendp" in sys.modules, flush=True)
+    before(self)
+Account.before_noise = noted
+one = dpf.PureDP(epsilon=1.0)
+if sys.argv[1] == "keyed":
+    estimator = dpf.KeyedDPFrugal1U(0.5, one, keys=["a"])
+    estimator.update_many(["a"] * 100, list(range(100)))
+else:
+    estimator = {"walk": dpf.DPFrugal1U, "segments": dpf.PrivateQuantile}[sys.argv[1]](0.5, one)
+    estimator.update_many(list(range(3000)))
+estimator.release()
+"""
+
+
+@pytest.mark.parametrize("kind", ["walk", "segments", "keyed"])
+def test_noise__is_loaded_before_the_ledger_counts_it(kind: str) -> None:
+    """A kill between the count and the release forgets the open segment: nothing slow may lie in between."""
+    done = subprocess.run([sys.executable, "-c", LOADED_BEFORE, kind], capture_output=True, text=True, check=True)
+    assert set(done.stdout.splitlines()) == {f"{kind} True"}

@@ -33,6 +33,7 @@ from dpfrugal.keys.discovery import KeyDiscovery, in_order_of_keys
 from dpfrugal.keys.index import MOST_KEYS, UNDECLARED, Codes, KeyIndex
 from dpfrugal.keys.person_limits import PersonLimits
 from dpfrugal.parameters import NanPolicy, NullKeys
+from dpfrugal.privacy import noise
 from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, Sensitivity, checked_guarantee
 from dpfrugal.privacy.noise import Progress
 from dpfrugal.storage.checkpoint_file import Contents
@@ -298,6 +299,7 @@ class KeyedDPFrugal1U(PrivateEstimator):
         """Theorem 10 rests on this: noise for every public key, whether or not it has had rows, then re-anchor."""
         import pyarrow as pa
 
+        noise.load()  # first: a kill between the ledger's count and the release loses the items
         self._account.before_noise()
         keys, public = self._index.keys, None
         if self._discovery is not None:

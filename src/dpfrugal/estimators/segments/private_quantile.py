@@ -29,6 +29,7 @@ from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.estimators.walk.frugal import admitted
 from dpfrugal.inputs.numbers import Chunk, chunks
 from dpfrugal.parameters import NanPolicy, positive
+from dpfrugal.privacy import noise
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
 from dpfrugal.privacy.noise import in_lots
 from dpfrugal.storage import json_values
@@ -270,6 +271,7 @@ class PrivateQuantile(PrivateEstimator):
         On a copy: whatever interrupts it leaves either everything as it was, and the noise unseen, or nothing raw.
         """
         planner = copy.deepcopy(self._planner)
+        noise.load()  # first: a kill between the ledger's count and the release loses the items
         self._account.before_noise()
         _absorb(planner, counts, self._nan_policy)
         empty = self._empty_counts(planner)
@@ -304,6 +306,7 @@ class PrivateQuantile(PrivateEstimator):
                     if planner is self._planner:
                         planner = copy.deepcopy(planner)
                     if not noted:
+                        noise.load()  # first: a kill between the ledger's count and the release loses the items
                         self._account.before_noise()
                         noted = True
                     _absorb(planner, counts, self._nan_policy)

@@ -131,6 +131,7 @@ class DPFrugal1U(PrivateEstimator):
     def _fresh_release(self) -> WalkRelease:
         walk = self._walk
         raw = [int(point) for point in walk._settled()]
+        noise.load()  # first: a kill between the ledger's count and the release loses the items
         self._account.before_noise()
         noisy = [_on_grid(point) for point in noise.add_noise(raw, self._guarantee, self._sensitivity)]
         self._re_anchor(in_quantile_order(np.array(noisy, dtype=np.int64), self.quantiles))
