@@ -9,10 +9,12 @@ import os
 import re
 import signal
 import sys
+from collections import Counter
 from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from dpfrugal.cli import ledger
 from dpfrugal.cli.audit import audit
@@ -23,9 +25,9 @@ from dpfrugal.cli.paper import paper
 from dpfrugal.cli.plan import plan
 from dpfrugal.cli.quantile import quantile
 from dpfrugal.cli.serve import serve
+from dpfrugal.cli.streams.watch_options import LineOptions, WindowOptions
 from dpfrugal.cli.table.table_options import TableOptions
 from dpfrugal.cli.watch import watch
-from dpfrugal.cli.watch_options import LineOptions, WindowOptions
 from dpfrugal.errors import DPFrugalError
 from dpfrugal.version import __version__
 
@@ -37,6 +39,22 @@ SHARED = {field.name for kind in KINDS for field in fields(kind)}
 PARAMETERS = SHARED | {"quantile", "column", "columns", "by", "runs", "beta", "sure"}
 OPTIONS = {"sure": "confidence", "columns": "column"}
 
+
+class Command(TyperCommand):
+    """A command that refuses an option given twice, instead of taking the last one silently."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Count the options, then parse as always."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for option, times in Counter(given).items():
+            takes_one = option.param_type_name == "option" and not (
+                option.multiple or getattr(option, "is_flag", False)
+            )
+            if takes_one and times > 1:
+                raise UsageError(f"{option.opts[-1]} was given {times} times, and takes one value", ctx=ctx)
+        return super().parse_args(ctx, args)
+
+
 app: typer.Typer = typer.Typer(
     help="Differentially private quantiles: of tables and files, of streams, in all and per key.",
     no_args_is_help=True,
@@ -44,14 +62,14 @@ app: typer.Typer = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(quantile)
-app.command()(describe)
-app.command()(watch)
-app.command()(serve)
-app.command()(plan)
-app.command()(audit)
-app.command()(demo)
-app.command()(paper)
+app.command(cls=Command)(quantile)
+app.command(cls=Command)(describe)
+app.command(cls=Command)(watch)
+app.command(cls=Command)(serve)
+app.command(cls=Command)(plan)
+app.command(cls=Command)(audit)
+app.command(cls=Command)(demo)
+app.command(cls=Command)(paper)
 app.add_typer(ledger.app, name="ledger")
 
 

@@ -12,9 +12,9 @@ from dpfrugal.errors import CheckpointError, ParameterError, ReplayError, TableE
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
     from dpfrugal.cli.options import EstimatorOptions, KeyOptions
-    from dpfrugal.cli.stdin_periods import Period
-    from dpfrugal.cli.watch_checkpoint import WindowCheckpoint
-    from dpfrugal.cli.watch_options import LineOptions, WindowOptions
+    from dpfrugal.cli.streams.stdin_periods import Period
+    from dpfrugal.cli.streams.watch_checkpoint import WindowCheckpoint
+    from dpfrugal.cli.streams.watch_options import LineOptions, WindowOptions
     from dpfrugal.inputs.log_lines import LogRows
 
 
@@ -142,7 +142,7 @@ class Windows:
     def follow(self) -> None:
         """Read standard input until it ends or a signal comes; release at the end of each period, and the rest."""
         from dpfrugal.cli.stderr_notes import charged, counted, explain_ledger, notes
-        from dpfrugal.cli.stdin_periods import End, StdinPeriods
+        from dpfrugal.cli.streams.stdin_periods import End, StdinPeriods
 
         checkpoint = self._checkpoint
         with charged(self._estimator.account):

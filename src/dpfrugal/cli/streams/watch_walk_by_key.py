@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpfrugal.cli.window_output import shown_text
+from dpfrugal.cli.streams.window_output import shown_text
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
-    from dpfrugal.cli.stdin_periods import Period
-    from dpfrugal.cli.watch_checkpoint import WatchCheckpoint
+    from dpfrugal.cli.streams.stdin_periods import Period
+    from dpfrugal.cli.streams.watch_checkpoint import WatchCheckpoint
     from dpfrugal.privacy.guarantees import Guarantee
 
 
@@ -27,7 +27,7 @@ def watch_walk_by(
     """Follow standard input until it ends, or until Ctrl-C."""
     import pyarrow as pa
 
-    from dpfrugal.cli.watch_running import follow
+    from dpfrugal.cli.streams.watch_running import follow
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
     from dpfrugal.inputs.key_files import read_keys
     from dpfrugal.inputs.log_lines import LogLines, LogRows, plain_lines

@@ -12,8 +12,8 @@ from dpfrugal.errors import CheckpointError, ReplayError, TableError
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
     from dpfrugal.cli.options import EstimatorOptions
-    from dpfrugal.cli.stdin_periods import Parser, Period
-    from dpfrugal.cli.watch_checkpoint import WatchCheckpoint
+    from dpfrugal.cli.streams.stdin_periods import Parser, Period
+    from dpfrugal.cli.streams.watch_checkpoint import WatchCheckpoint
     from dpfrugal.estimators.releases import Release
     from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
     from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
@@ -63,7 +63,7 @@ def follow(
 ) -> None:
     """Read standard input, and print a release at the end of each period and the ``last`` one at the end of input."""
     from dpfrugal.cli.stderr_notes import charged, counted, explain_ledger, notes
-    from dpfrugal.cli.stdin_periods import End, StdinPeriods
+    from dpfrugal.cli.streams.stdin_periods import End, StdinPeriods
 
     def show(release: Any) -> None:
         printed = lines(release)
