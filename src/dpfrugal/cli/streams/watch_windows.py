@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dpfrugal.cli import window_output
+from dpfrugal.cli.streams import window_output
 from dpfrugal.errors import CheckpointError, ParameterError, ReplayError, TableError
 
 if TYPE_CHECKING:
