@@ -1,6 +1,5 @@
 """``dpfrugal watch --algorithm``: one running estimate of a steady stream, released once per period."""
 
-import json
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dpfrugal.errors import CheckpointError, ReplayError, TableError
+from dpfrugal.outside_text import in_json
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
@@ -39,7 +39,7 @@ def watch_running(period: "Period", checkpoint: "WatchCheckpoint", options: "Est
         doubtful = bool(said)
         if as_json:
             told = record(release) | {"items": estimator.items, "went_on_at": checkpoint.went_on_at}
-            return [json.dumps(told, ensure_ascii=False)]
+            return [in_json(told)]
         values = shown_values(release, options)
         if not sys.stdout.isatty():
             return ["\t".join([str(estimator.items), *values])]
