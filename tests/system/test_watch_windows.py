@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal.cli import stdin_periods, window_output
-from dpfrugal.cli.stdin_periods import Period
+from dpfrugal.cli.streams import stdin_periods, window_output
+from dpfrugal.cli.streams.stdin_periods import Period
 from tests.support.command_line import COMMAND, interruptible, refused, run, run_here
 
 ONE = ("--epsilon", 1)
