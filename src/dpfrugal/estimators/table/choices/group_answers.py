@@ -1,8 +1,4 @@
-"""The answers of a plan for every group of a table (docs/proofs.md, Theorem 19).
-
-Where no choice of the plan is made beside another one's answer that divides the rows, as with up to about three
-quantiles, each quantile is chosen for all groups at once by compiled code. Otherwise groups are answered one by one.
-"""
+"""The answers of a plan for every group of a table, by compiled code (docs/proofs.md, Theorem 19)."""
 
 import math
 from collections.abc import Callable
@@ -15,19 +11,22 @@ from numpy.typing import NDArray
 
 from dpfrugal.estimators.table.base.base_measure import Base
 from dpfrugal.estimators.table.base.codes import Codes
-from dpfrugal.estimators.table.choices.answers import answers
+from dpfrugal.estimators.table.choices.answers import answers, single_choice
 from dpfrugal.estimators.table.choices.intervals import Margin
+from dpfrugal.estimators.table.choices.joint_choice import JointChoice
 from dpfrugal.estimators.table.choices.many_choices import Targets, choose_many
 from dpfrugal.estimators.table.choices.many_intervals import choose_intervals
-from dpfrugal.estimators.table.choices.mechanism import Choice, choose_cut
+from dpfrugal.estimators.table.choices.many_joint_choices import choose_many_jointly
 from dpfrugal.estimators.table.choices.plan import Plan
 from dpfrugal.estimators.table.choices.radius import choose_interval
 from dpfrugal.estimators.table.rows.grouped_rows import GroupedRows
 from dpfrugal.estimators.table.rows.order_statistics import SortedRows
+from dpfrugal.kernels.compiler import worth_loading
 from dpfrugal.privacy.guarantees import PureDP, Sensitivity
 from dpfrugal.privacy.noise import add_noise_to_many
 
 FEW_GROUPS: Final = 256  # so few are answered one by one sooner than the compiler is loaded
+WORTH_OF_MANY: Final = 2  # several quantiles of a group are worth this times their square
 Progress = Callable[[int, int], None]  # so many of so many steps are done
 
 
@@ -68,26 +67,20 @@ def answer_groups(grouped: GroupedRows, plan: Plan, base: Base, progress: Progre
 
 def _values(codes: Codes, starts: Codes, plan: Plan, base: Base, told: "_Told") -> Codes:
     """The values of some groups, ascending with the quantile."""
-    sizes = np.diff(starts)
-    values = np.empty((sizes.size, len(plan.quantiles)), dtype=np.int64)
-    if any(step.cuts or not step.of_all for step in plan.steps):
+    sizes, many = np.diff(starts), len(plan.quantiles)
+    if not worth_loading(sizes.size * (1 if many == 1 else WORTH_OF_MANY * many**2), FEW_GROUPS):
+        values = np.empty((sizes.size, many), dtype=np.int64)
         for group in range(sizes.size):
             values[group] = answers(SortedRows(codes[starts[group] : starts[group + 1]]), plan, base)
-            told.add(len(plan.quantiles))
+            told.add(many)
         return values
-    for step in plan.steps:
-        q = plan.quantiles[step.quantile]
-        if sizes.size < FEW_GROUPS:
-            public = Choice(base, plan.slopes[step.level])
-            for group in range(sizes.size):
-                rows = SortedRows(codes[starts[group] : starts[group + 1]])
-                values[group, step.quantile] = choose_cut(rows, public, q * rows.rows).code
-            told.add(sizes.size)
-            continue
-        targets = Targets([q.numerator * size for size in sizes.tolist()], q.denominator)
-        values[:, step.quantile] = choose_many(codes, starts, base, plan.slopes[step.level], targets, told.of())
-    # Each quantile was chosen by itself; in order they are no farther from their ranks.
-    return np.sort(values, axis=1)
+    if many > 1:
+        told_groups = told.of(many)
+        return choose_many_jointly(codes, starts, JointChoice(base, plan.quantiles, plan.slope), told_groups)
+    (q,) = plan.quantiles
+    targets = Targets([q.numerator * size for size in sizes.tolist()], q.denominator)
+    public = single_choice(plan, base)
+    return choose_many(codes, starts, base, public.slope, targets, told.of())[:, None]
 
 
 def _few_intervals(
@@ -126,13 +119,13 @@ class _Told:
         if self._progress is not None:
             self._progress(min(self._done, self._total), self._total)
 
-    def of(self) -> Callable[[int], None]:
-        """For a step that reports how many groups it has done so far."""
+    def of(self, each: int = 1) -> Callable[[int], None]:
+        """For a step that reports how many groups it has done so far, each of which counts so much."""
         before = 0
 
         def report(done: int) -> None:
             nonlocal before
-            self.add(done - before)
+            self.add(each * (done - before))
             before = done
 
         return report
