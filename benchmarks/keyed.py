@@ -206,7 +206,7 @@ def duckdb_exact(data: Data, *, strings: bool) -> Run:
     connection.register("rows", table)
 
     def run() -> float:
-        query = f"select key, quantile_disc(value, {QUANTILE}) from rows group by key"  # noqa: S608 - constants
+        query = f"select key, quantile_disc(value, {QUANTILE}) from rows group by key"
         connection.sql(query).to_arrow_table()
         return float(table.nbytes)
 

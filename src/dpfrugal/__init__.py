@@ -8,6 +8,7 @@
 1000
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +35,15 @@ from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, Sensi
 from dpfrugal.version import __version__
 
 if TYPE_CHECKING:
+    from dpfrugal.estimators.display.plots import plot_quantiles
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
     from dpfrugal.estimators.table.describe import Description, describe
     from dpfrugal.estimators.table.private_quantiles import private_quantiles
     from dpfrugal.estimators.table.quantiles_by import quantiles_by
     from dpfrugal.estimators.table.release import TableRelease
+    from dpfrugal.estimators.windows.keyed_window_quantile import KeyedWindowQuantile
+    from dpfrugal.estimators.windows.window_quantile import WindowQuantile
+    from dpfrugal.estimators.windows.window_release import WindowRelease
 
 __all__ = [
     "ZCDP",
@@ -54,6 +59,7 @@ __all__ = [
     "ItemError",
     "ItemTypeError",
     "KeyedDPFrugal1U",
+    "KeyedWindowQuantile",
     "Ledger",
     "LedgerError",
     "ParameterError",
@@ -68,8 +74,11 @@ __all__ = [
     "TableError",
     "TableRelease",
     "WalkRelease",
+    "WindowQuantile",
+    "WindowRelease",
     "__version__",
     "describe",
+    "plot_quantiles",
     "private_quantiles",
     "quantiles_by",
 ]
@@ -79,9 +88,13 @@ _LATER = {
     "KeyedDPFrugal1U": "dpfrugal.estimators.keyed.keyed_dp_frugal",
     "quantiles_by": "dpfrugal.estimators.table.quantiles_by",
     "Description": "dpfrugal.estimators.table.describe",
+    "plot_quantiles": "dpfrugal.estimators.display.plots",
     "describe": "dpfrugal.estimators.table.describe",
     "private_quantiles": "dpfrugal.estimators.table.private_quantiles",
     "TableRelease": "dpfrugal.estimators.table.release",
+    "KeyedWindowQuantile": "dpfrugal.estimators.windows.keyed_window_quantile",
+    "WindowQuantile": "dpfrugal.estimators.windows.window_quantile",
+    "WindowRelease": "dpfrugal.estimators.windows.window_release",
 }
 
 
@@ -93,3 +106,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _show_tables_in_notebooks() -> None:
+    """A pyarrow.Table has no ``_repr_html_`` and cannot be given one: in a notebook, IPython is told."""
+    if "IPython" in sys.modules:
+        from dpfrugal.estimators.display.html import show_tables_in_notebooks
+
+        show_tables_in_notebooks()
+
+
+_show_tables_in_notebooks()

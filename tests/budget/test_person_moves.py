@@ -246,3 +246,11 @@ def test_exposure__changes_nothing_where_spends_are_chosen_by_looking_or_totals_
         with pytest.raises(dpf.BudgetExceeded):
             dpf.DPFrugal1U([0.5, 0.9], guarantee, ledger=ledger, dataset="d")
         assert {spend.rule for spend in ledger.dataset("d").spends} <= {"sum", "zcdp"}
+
+
+@pytest.mark.parametrize("noise", ["uniform", None, ["laplace"], 1])
+def test_exposure__of_an_unknown_noise_is_none(noise: Any) -> None:
+    """Of a damaged record it may be anything."""
+    assert Exposure("laplace", 1, (Move(1, 2.0, 2, 1),)).size == 1.0
+    with pytest.raises(ValueError, match="not an exposure"):
+        Exposure(noise, 1, (Move(1, 2.0, 2, 1),))

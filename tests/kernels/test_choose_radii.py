@@ -27,6 +27,7 @@ from dpfrugal.privacy import choice
 from dpfrugal.privacy.choice import Tape
 from tests.support.base_masses import code, doubles, integers
 from tests.support.naive_table import SMALL_WORLD, statistics
+from tests.support.whole_windows import whole
 
 TIMES = times_of("timestamp", "us", np.datetime64)
 BASES = {
@@ -80,8 +81,8 @@ def test_weigh__has_the_list_of_the_twin(name: str, data: st.DataObject) -> None
         elif listed:
             ends_of_integers(np.int64(value), place, base.low, base.high, tables.offsets, tables.whole, low, high)
         size = weigh(
-            np.zeros(0, dtype=np.int64), 0, 0, np.int64(value), (0, 0.0, 0, 0.0), 75.0, 0.0, listed,
-            base.low, base.high, tables.masses, float(ITSELF), low, high, kept, weights,
+            np.zeros(0, dtype=np.int64), 0, 0, np.int64(value), (0, 0.0, 0, 0.0), 75.0, 0.0, listed, place,
+            base.low, base.high, tables.offsets, tables.masses, tables.factors, float(ITSELF), low, high, kept, weights,
         )  # fmt: skip
     radii = radii_around(base, value)
     assert weights[:size].tolist() == radii.masses.tolist()
@@ -99,7 +100,7 @@ def check(
     starts = np.cumsum([0, *(len(rows) for rows in groups)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choice, "words", lambda groups, each: drawn)
-        many = choose_intervals(codes, starts, base, np.array(values, dtype=np.int64), q, margin, slope)
+        many = choose_intervals(*whole(codes, starts), base, np.array(values, dtype=np.int64), q, margin, slope)
     found = [Interval(*each) for each in zip(*(part.tolist() for part in many), strict=True)]
     expected = [
         choose_interval(statistics(rows), base, value, q, margin.rows(len(rows)), slope, Tape(bits.tolist()))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpfrugal.errors import ItemError, ItemTypeError
-from dpfrugal.keys.arrays import has_type, in_order, is_null, kind_of, parts, strings_of, without_views
+from dpfrugal.keys.arrays import has_type, in_order, is_null, kind_of, parts, strings_of, views_of, without_views
 
 NAMES = ["b", "", "a", "b"]
 DATE = datetime.date(2024, 2, 29)
@@ -167,3 +167,18 @@ def test_without_views__keeps_strings_nulls_and_other_types() -> None:
     assert (plain.type, plain.to_pylist()) == (pa.large_string(), names)
     numbers = pa.array([1, 2])
     assert without_views(numbers) is numbers
+
+
+def test_views_of__are_lengths_and_strings_or_where_they_lie() -> None:
+    names = ["short", "longer than twelve bytes", "", "exactly 12 b"]
+    array = pa.array(["skipped", *names]).cast(pa.string_view()).slice(1)
+    views = views_of(array)
+    assert views is not None
+    assert views.size == 4
+    assert views.numbers[:, 0].tolist() == [len(name) for name in names]
+    assert views.numbers[0].tobytes()[4:9] == b"short"
+    number, first = views.numbers[1, 2:].tolist()
+    assert views.buffer(number)[first : first + 24].tobytes() == names[1].encode()
+    assert views.plain(slice(1, 3)).data.tobytes() == names[1].encode()
+    assert views_of(pa.array(names)) is None
+    assert views_of(array.slice(4)) is None

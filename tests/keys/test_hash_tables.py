@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dpfrugal.kernels import find_keys
 from dpfrugal.kernels.bit_layout import PRIME
 from dpfrugal.keys import hash_tables
-from dpfrugal.keys.arrays import Strings, strings_of
+from dpfrugal.keys.arrays import Strings, Views, strings_of, views_of
 from dpfrugal.keys.index import KeyIndex
 
 
@@ -114,3 +114,51 @@ def test_integer_table__is_direct_where_keys_are_dense() -> None:
     table.codes(np.arange(100, 300), grow=True)
     table.settle()
     assert table.codes(np.array([99, 100, 299, 300, -(2**63), 2**63 - 1])).tolist() == [-1, 0, 199, -1, -1, -1]
+
+
+def viewed(keys: list[str], layout: list[int]) -> Any:
+    """Keys as Arrow's views, from Polars: ``layout`` says which key each row has."""
+    polars = pytest.importorskip("polars")
+    return pa.chunked_array(polars.Series(keys).gather(layout)).chunks[0]
+
+
+@settings(max_examples=40)
+@given(st.lists(st.text(max_size=30), min_size=1, max_size=40, unique=True), st.data())
+def test_string_table__finds_views_as_it_finds_strings(keys: list[str], data: st.DataObject) -> None:
+    """Short strings that views hold themselves, long ones in buffers, and slices of both."""
+    rows = data.draw(st.lists(st.integers(0, len(keys) - 1), min_size=1, max_size=300))
+    array = viewed(keys, rows)
+    array = array.slice(data.draw(st.integers(0, len(array) - 1)))
+    known = data.draw(st.integers(0, len(keys)))
+    table = hash_tables.StringTable()
+    table.codes(strings(keys[:known]), grow=True)
+    views = views_of(array)
+    assert views is not None
+    expected = table.codes(strings_of(array))
+    assert table.codes(views).tolist() == expected.tolist()
+    assert [keys[code] for code in expected if code >= 0] == [key for key in array.to_pylist() if key in keys[:known]]
+    grown = table.codes(views, grow=True)
+    assert {table.codes(strings([key]))[0] for key in array.to_pylist()} == set(grown.tolist())
+
+
+def test_string_table__reads_views_from_one_buffer_after_another_and_scattered(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [f"a name of more than twelve bytes, number {k:06d}" for k in range(3_000)]
+    array = viewed(keys, list(range(3_000)))
+    assert len(array.buffers()) > 5  # of which two are not strings
+    table = hash_tables.StringTable()
+    table.codes(strings(keys), grow=True)
+    in_order = views_of(array)
+    scattered = views_of(viewed(keys, [k * 1_787 % 3_000 for k in range(3_000)]))
+    assert in_order is not None
+    assert scattered is not None
+    copied = list[slice]()
+
+    def plain(self: Views, rows: slice) -> Strings:
+        copied.append(rows)
+        return strings_of(self.array[rows])
+
+    monkeypatch.setattr(Views, "plain", plain)
+    assert table.codes(in_order).tolist() == list(range(3_000))
+    assert copied == []  # no copy
+    assert table.codes(scattered).tolist() == [k * 1_787 % 3_000 for k in range(3_000)]
+    assert len(copied) == 1  # one, and not a call for every row

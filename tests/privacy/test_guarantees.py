@@ -19,6 +19,7 @@ from dpfrugal.errors import ParameterError, ParameterTypeError
 from dpfrugal.privacy import discrete_gaussian, noise
 from dpfrugal.privacy.guarantee_interface import GaussianNoise
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity, checked_guarantee
+from dpfrugal.privacy.noise_distributions import LAPLACE
 from dpfrugal.privacy.zcdp_conversions import rho_for
 from tests.support.statistics import FALSE_ALARM, chi_square_p_value, discrete_laplace, oracle_delta
 from tests.support.statistics import discrete_gaussian as discrete_gaussian_mass
@@ -127,7 +128,7 @@ def test_rho_for__inverts_the_conversion(epsilon: float, delta: float) -> None:
 @pytest.mark.parametrize("guarantee", [dpf.PureDP(epsilon=1), CLASSIC, dpf.ZCDP(rho=1), dpf.ZCDP(rho=8)], ids=repr)
 def test_exact_alpha__is_the_smallest_that_holds_of_discrete_noise(guarantee: Guarantee, beta: float) -> None:
     k, scale = round(guarantee.alpha(beta, exact=True)), guarantee.noise_scale(2)
-    if guarantee.noise == "laplace":
+    if guarantee.noise is LAPLACE:
         mass = discrete_laplace(scale)
 
         def tail(at_least: int) -> float:

@@ -15,6 +15,7 @@ import dpfrugal as dpf
 from dpfrugal.errors import PrivacyError
 from dpfrugal.privacy import noise
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
+from dpfrugal.privacy.noise_distributions import LAPLACE
 from tests.support.statistics import FALSE_ALARM, chi_square_p_value, discrete_gaussian, discrete_laplace
 
 DRAWS = 100_000
@@ -29,7 +30,7 @@ GUARANTEES: list[Guarantee] = [
 
 
 def law(guarantee: Guarantee, scale: float) -> object:
-    return discrete_laplace(scale) if guarantee.noise == "laplace" else discrete_gaussian(scale)
+    return discrete_laplace(scale) if guarantee.noise is LAPLACE else discrete_gaussian(scale)
 
 
 def test_noise__no_draw_serves_twice_in_whatever_thread() -> None:

@@ -5,7 +5,9 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -362,3 +364,68 @@ def test_watch__survives_a_kill_between_noise_and_print(tmp_path: Path, stale: b
         assert rows[0] == ["800", f"{second.value:.0f}"]
         assert [row[0] for row in rows] == ["800", "1300", "1400"]
     assert len(ledger.dataset("clicks").spends) == 1
+
+
+LOAD_IN_ONE_GIGABYTE = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+import dpfrugal as dpf
+from dpfrugal.storage import checkpoint_file
+print(checkpoint_file.read(sys.argv[1], "DPFrugal1U").kind)
+"""
+
+
+def test_read__asks_for_no_more_memory_than_the_file_has(folder: Path) -> None:
+    dpf.DPFrugal1U(0.5, ONE).save(folder / "state")
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD_IN_ONE_GIGABYTE, str(folder / "state")], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "DPFrugal1U\n"), done.stderr
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "a directory", "a socket"])
+def test_read__refuses_what_is_no_regular_file_without_waiting(folder: Path, kind: str) -> None:
+    path = folder / "state"
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a directory":
+        path.mkdir()
+    elif kind == "a socket":
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+    else:
+        path = Path("/dev/zero")
+    estimator = dpf.DPFrugal1U(0.5, ONE)
+    said = r"^The checkpoint .* could not be read" if kind == "a socket" else f"is {kind}; a checkpoint is a file"
+    with pytest.raises(dpf.CheckpointError, match=said):
+        dpf.DPFrugal1U.load(path, accept_replay_risk=True)
+    with pytest.raises(dpf.CheckpointError, match=f"is {kind}; a checkpoint is a file"):
+        estimator.save(path)
+
+
+def test_read__reads_no_more_than_the_first_line_of_what_is_no_checkpoint(folder: Path) -> None:
+    with (folder / "huge").open("wb") as file:
+        file.truncate(1 << 40)  # a sparse file
+    with pytest.raises(dpf.CheckpointError, match="is not a checkpoint"):
+        dpf.DPFrugal1U.load(folder / "huge", accept_replay_risk=True)
+    with (folder / "huge").open("r+b") as file:
+        file.write(checkpoint_file.TITLE % checkpoint_file.VERSION)
+    with pytest.raises(dpf.CheckpointError, match="damaged or cut off"):
+        dpf.DPFrugal1U.load(folder / "huge", accept_replay_risk=True)
+
+
+def test_save__never_overwrites_the_checkpoint_of_a_copy_that_has_gone_on(folder: Path, ledger: dpf.Ledger) -> None:
+    first = dpf.DPFrugal1U(0.5, ONE, ledger=ledger, dataset="clicks")
+    first.update_many(np.arange(100.0))
+    first.save(folder / "state")
+    second = dpf.DPFrugal1U.load(folder / "state", ledger=ledger)
+    second.update_many(np.arange(5_000.0))
+    second.release()
+    second.save(folder / "state")
+    newest = (folder / "state").read_bytes()
+    first.update_many(np.arange(10.0))
+    with pytest.raises(dpf.ReplayError, match="Another process has continued from this checkpoint"):
+        first.save(folder / "state")
+    assert (folder / "state").read_bytes() == newest
+    assert not list(folder.glob(".state*"))
+    second.save(folder / "state")  # and may go on doing so

@@ -31,6 +31,13 @@ EDGES += [
     2.0**53 / 10,
     123.45,
     1e9 + 0.5,
+    9 * 1.15078,
+    1.15078,
+    1 / 3,
+    2000 + 1 / 12,
+    2.0**49 / 10**5,
+    math.nextafter(-(2.0**49) / 10**6, -math.inf),
+    2.0**49 // 1150780 * 1150780 / 10**6,
     -1e-300,
 ]
 doubles = st.one_of(st.sampled_from(EDGES), st.floats(allow_nan=False), st.floats(-1000, 1000), st.integers(-999, 999))

@@ -41,12 +41,12 @@ def normalised(weights: Mapping[Answer, Decimal]) -> dict[Answer, Decimal]:
 
 
 def naive(rows: Sequence[int], public: Choice, target: Fraction) -> dict[int, Decimal]:
-    """P(y) ∝ base(y)·exp(−slope·min(distance, cap))."""
+    """P(y) ∝ base(y)·exp(−slope·distance), within the cap on either side."""
     weights = {}
     with localcontext(prec=DIGITS):
         for code in range(public.base.low, public.base.high + 1):
             below, upto = sum(row < code for row in rows), sum(row <= code for row in rows)
-            distance = max(below - target, target - upto, Fraction(0))
+            distance = max(below - target, target - upto, Fraction(-public.cap))
             weights[code] = mass(public.base, code) * exponential(public.slope * min(distance, Fraction(public.cap)))
     return normalised(weights)
 

@@ -179,7 +179,7 @@ def test_quantile_command__refuses_standard_input_that_is_no_number() -> None:
     assert "no items" in refused("watch", "-q", 0.5, "--epsilon", 1, "--every", 10, text="")
 
 
-@pytest.mark.parametrize("options", [(), WALK, ("--half-life", 500)])
+@pytest.mark.parametrize("options", [SEGMENTS, WALK, (*SEGMENTS, "--half-life", 500)])
 def test_watch_command__releases_once_per_period_of_items(options: tuple[object, ...]) -> None:
     text = "".join(f"{k % 100}\n" for k in range(1_000))
     done = run("watch", "-q", 0.5, "-q", 0.9, "--epsilon", 1, "--every", 250, *options, text=text)
@@ -195,19 +195,21 @@ def test_watch_command__is_no_table(by: tuple[str, ...]) -> None:
 
 
 def test_watch_command__releases_what_is_left_when_the_input_ends() -> None:
-    done = run("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, "--json", text="5\n" * 250)
+    done = run("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, *SEGMENTS, "--json", text="5\n" * 250)
     assert [json.loads(line)["items"] for line in done.stdout.splitlines()] == [100, 200, 250]
 
 
 def test_watch_command__keeps_going_over_bad_lines_if_told_so() -> None:
     text = "5\n" * 60 + "oops\n" + "5\n" * 39
-    assert "Line 61" in refused("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, text=text)
-    done = run("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, "--nan-policy", "omit", text=text)
+    assert "Line 61" in refused("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, *SEGMENTS, text=text)
+    done = run("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, *SEGMENTS, "--nan-policy", "omit", text=text)
     assert done.stdout.startswith("100\t")
 
 
 def test_watch_command__prints_what_was_due_before_a_bad_line() -> None:
-    done = run("watch", "-q", 0.5, "--epsilon", 1, "--every", 100, text="5\n" * 230 + "secret\n" + "5\n" * 100)
+    done = run(
+        "watch", "-q", 0.5, "--epsilon", 1, "--every", 100, *SEGMENTS, text="5\n" * 230 + "secret\n" + "5\n" * 100
+    )
     assert done.returncode == 2
     assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["100", "200"]
     assert "Line 231" in done.stderr
@@ -245,7 +247,7 @@ def wait_until_idle(process: "subprocess.Popen[str]") -> None:
 
 def watching(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*COMMAND, "watch", "-q", "0.5", "--epsilon", "1", *arguments],
+        [*COMMAND, "watch", "-q", "0.5", "--epsilon", "1", *SEGMENTS, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -301,7 +303,7 @@ def test_watch_command__releases_by_the_clock_while_the_stream_is_silent() -> No
 def test_command_line__ends_without_an_error_when_its_reader_goes_away(parquet: Path) -> None:
     program = f"yes 5 | head -n 300000 | {' '.join(COMMAND)} watch -q 0.5 --epsilon 1 --every 10 | head -n 1"
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout.startswith("10\t")
+    assert done.stdout.split("\t")[1] == "10"
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr
 

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
-from dpfrugal.inputs.lines import KeyedLineParser
 from tests.support import command_line
 from tests.support.command_line import run_here as run
 
@@ -127,7 +126,7 @@ def test_quantile_by_command__shows_no_key_of_few_rows(tmp_path: Path) -> None:
 
 def test_watch_by_command__releases_a_table_per_period(folder: Path) -> None:
     text = "".join(f"{key} {delay}\n" for key, delay in zip(*TABLE.select([0, 1]).to_pydict().values(), strict=True))
-    ask = ("watch", "--by", "-q", 0.5, "--epsilon", 1, "--every", 10_000)
+    ask = ("watch", "--by", "-q", 0.5, "--epsilon", 1, "--every", 10_000, *WALK)
     done = command_line.run(*ask, "--keys", folder / "carriers.txt", text=text)
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     assert [line[:2] for line in lines] == [[str(n), key] for n in (10_000, 20_000, 30_000) for key in CARRIERS]
@@ -228,23 +227,12 @@ def test_quantile_by_command__says_one_key_and_two_keys(tmp_path: Path, monkeypa
 
 
 def test_watch_by_command__refuses_lines_that_are_no_key_and_number(folder: Path) -> None:
-    ask = ("watch", "--by", "-q", 0.5, "--epsilon", 1, "--every", 10, "--keys", folder / "carriers.txt")
+    ask = ("watch", "--by", "-q", 0.5, "--epsilon", 1, "--every", 10, "--keys", folder / "carriers.txt", *WALK)
     said = command_line.refused(*ask, text="AA 1\nsecret\n")
-    assert "Line 2 is not a key and a number" in said
+    assert "a line must be a key and a number" in said
     assert "secret" not in said
     done = command_line.run(*ask, "--nan-policy", "omit", text="AA 1\nsecret\n\nUA 3\n")
     assert done.stdout.splitlines()[-1].startswith("4\tDL\t")
-
-
-def test_watch_by_command__takes_the_last_word_for_the_number() -> None:
-    parser: Any = KeyedLineParser()
-    assert parser.feed(b"\xef\xbb\xbfa key with blanks \t 1.5\nb 2\r\nc") == [("a key with blanks", 1.5), ("b", 2.0)]
-    assert parser.feed(b" -3e2\n") == [("c", -300.0)]
-    parser.feed(b"ok 1\n\xff 2\nnever 3\n")
-    assert parser.refusal is not None
-    omitting: Any = KeyedLineParser(omit_bad=True)
-    rows = omitting.feed(b"1\nx y\n_ 1_0\nz 1\n")
-    assert [key for key, _ in rows] == [None, None, None, "z"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])

@@ -22,6 +22,9 @@ from tests.support.command_line import COMMAND, run
 ONE = dpf.PureDP(epsilon=1.0)
 
 
+SEGMENTS = ("--algorithm", "private-quantile")
+
+
 def walked(q: float, value: float, items: int) -> WalkRelease:
     return WalkRelease(
         values=(value,), quantiles=(q,), guarantee=ONE, items=items, grid=Grid(0), sensitivity=Sensitivity.of(2)
@@ -112,7 +115,7 @@ def shown_on_a_terminal(*arguments: str, text: str) -> str:
 
 
 def test_terminal__shows_intervals_in_watch_and_tabs_in_a_pipe() -> None:
-    arguments = ("watch", "-q", "0.5", "--epsilon", "1", "--every", "1000")
+    arguments = ("watch", "-q", "0.5", "--epsilon", "1", "--every", "1000", *SEGMENTS)
     text = "\n".join(str(number * 7919 % 1000) for number in range(2000))
     lines = shown_on_a_terminal(*arguments, text=text).splitlines()
     assert lines[0].split() == ["items", "q=0.5", "[95%]"]
@@ -133,7 +136,7 @@ def test_terminal__shows_a_table_of_values_and_intervals() -> None:
 
 
 def test_terminal__shows_what_a_watch_goes_on_from(tmp_path: Path) -> None:
-    arguments = ("watch", "-q", "0.5", "--epsilon", "1", "--every", "1000", "--json", "--accept-replay-risk")
+    arguments = ("watch", "-q", "0.5", "--epsilon", "1", "--every", "1000", *SEGMENTS, "--json", "--accept-replay-risk")
     checkpoint = ("--checkpoint", tmp_path / "c.private")
     text = "\n".join(str(number * 7919 % 1000) for number in range(1500))
     first, second = (run(*arguments, *checkpoint, text=text) for _ in range(2))

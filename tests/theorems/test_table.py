@@ -18,7 +18,7 @@ from dpfrugal.estimators.table.choices.joint_choice import JointChoice
 from dpfrugal.estimators.table.choices.mechanism import Choice, Scores
 from dpfrugal.estimators.table.choices.plan import Asked, joint_range, plan_of, planned
 from dpfrugal.parameters import Neighbours
-from dpfrugal.privacy.choice import Ranges, slope
+from dpfrugal.privacy.choice import Ranges, Weight, slope
 from dpfrugal.privacy.guarantees import ZCDP, PureDP
 from tests.support.naive_table import DIGITS, SMALL_WORLD, naive_distance, naive_jointly, renyi, statistics
 
@@ -124,7 +124,14 @@ def test_one_quantile__planted_mistakes_are_detected() -> None:
     def sensitivity_one(rows: Table) -> Choice:
         return replace(right, slope=Fraction(EPSILON))
 
+    class DepthTwice(Scores):
+        def exact(self) -> Sequence[Weight]:
+            return [replace(each, exponent=min(each.exponent, 2 * each.exponent)) for each in super().exact()]
+
     assert losses(q, lambda _: right, "replace")[1] <= EPSILON * (1 + 1e-12)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.theorems.test_table.Scores", DepthTwice)
+        assert losses(Fraction(1, 2), lambda _: right, "replace", most=4)[1] > EPSILON * 1.2
     assert losses(q, base_of_the_data, "replace", most=3)[1] > EPSILON * 1.2
     assert losses(Fraction(9, 10), cap_of_the_data, "replace", most=4)[1] > EPSILON * 1.2
     assert losses(q, sensitivity_one, "replace", most=4)[1] > EPSILON * 1.2

@@ -15,15 +15,13 @@ from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
 from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U, sensitivity_of
 from dpfrugal.estimators.walk.frugal import Frugal1U
-from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, Sensitivity
+from dpfrugal.privacy.guarantees import Guarantee, Sensitivity, of_noise
 
 
 def quieter(guarantee: Guarantee, sensitivity: Sensitivity, share: float) -> Guarantee:
     """A weaker guarantee: its noise is that share of the noise of the one promised."""
     scale = share * guarantee.noise_scale(sensitivity)
-    if guarantee.noise == "laplace":
-        return PureDP(epsilon=sensitivity.l1 / scale)
-    return ZCDP(rho=sensitivity.l2_squared / (2 * scale**2))
+    return of_noise(guarantee.noise, scale, sensitivity)
 
 
 class FromFirstItem(DPFrugal1U):

@@ -48,6 +48,9 @@ def seal_of(*parts: object) -> str:
 class LedgerFile:
     """Transactions on a ledger's file, whatever its rows mean."""
 
+    path: Path
+    name: str
+
     def __init__(self, path: str | os.PathLike[str], *, create: bool) -> None:
         self.path = Path(path)
         if self.path.is_dir():

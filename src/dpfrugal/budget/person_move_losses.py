@@ -22,14 +22,12 @@ from numpy.typing import NDArray
 
 from dpfrugal.budget.loss_distributions import LARGEST_EPSILON, MOST_PAIRS, Losses
 from dpfrugal.budget.person_moves import Exposure, Move
-from dpfrugal.privacy.discrete_gaussian import mass, tail
+from dpfrugal.privacy.noise_distributions import NoiseDistribution
 
 MOST_POINTS: Final = 1 << 12
 FEW_POINTS: Final = 1 << 10  # where there are many different spends
 MANY: Final = 32
 MOST_KINDS: Final = 512
-LARGEST_RHO: Final = 50.0
-FARTHEST: Final = 13  # in σ: the tail beyond has a probability below 1e-36
 # The truncated upper tails together, as a fraction of δ, about; and the probability of the lowest losses, which are
 # raised to the first loss that is kept.
 CUT: Final = 1e-6
@@ -54,9 +52,9 @@ def losses_of_spends(kinds: Sequence[Kind], delta: float) -> Losses | None:
 
 
 def _excessive(kind: Kind) -> bool:
-    if isinstance(kind, Exposure) and kind.noise == "gaussian":
-        return kind.size > LARGEST_RHO
-    return (kind.size if isinstance(kind, Exposure) else kind[0]) > LARGEST_EPSILON
+    if isinstance(kind, Exposure):
+        return kind.size > kind.distribution.largest_composed
+    return kind[0] > LARGEST_EPSILON
 
 
 @lru_cache(maxsize=512)
@@ -92,7 +90,7 @@ def of_exposure(exposure: Exposure) -> Losses:
     The worst case with a budget of u is that of some move followed by the worst case of the budget that remains; which
     move it is may differ from ε to ε.
     """
-    told = [_moved(exposure.noise, move, move.copies) for move in exposure.moves]
+    told = [_moved(exposure.distribution, move, move.copies) for move in exposure.moves]
     if exposure.budget > 1 or len(told) > 1:
         widths = [one.chances.size * one.unit for one in told]
         reach = max(width * exposure.budget / move.cost for width, move in zip(widths, exposure.moves, strict=True))
@@ -106,31 +104,14 @@ def of_exposure(exposure: Exposure) -> Losses:
     return Losses(told[0].unit, told[0].first, told[0].chances * SAFETY, told[0].infinite * SAFETY)
 
 
-def _moved(noise: str, move: Move, copies: int) -> Losses:
+def _moved(noise: NoiseDistribution, move: Move, copies: int) -> Losses:
     if copies == 1:
-        one = _gaussian(move.scale, move.shift) if noise == "gaussian" else _laplace(move.scale, move.shift)
-        return _fitted(one, MOST_POINTS)
+        return _fitted(Losses(*noise.losses(move.scale, move.shift)), MOST_POINTS)
     half = _moved(noise, move, copies // 2)
     even = together(
         half, half, TINY, MOST_POINTS, 0.0
     )  # no loss is raised: ``worst`` needs all of the other distribution
     return together(even, _moved(noise, move, 1), TINY, MOST_POINTS, 0.0) if copies % 2 else even
-
-
-def _gaussian(sigma: float, shift: int) -> Losses:
-    """ln(p(x) / p(x - shift)) = (shift / σ²)·(shift / 2 - x), where x has the probability p(x) ∝ exp(-x² / 2σ²)."""
-    farthest = math.ceil(FARTHEST * sigma)
-    x = np.arange(farthest + shift, -farthest - 1, -1, dtype=np.float64)  # FARTHEST from the mean of either neighbour
-    chances = np.exp(-x * x / (2 * sigma * sigma)) / mass(sigma)
-    return Losses(shift / sigma**2, -shift / 2 - farthest, chances, tail(sigma, farthest + 1))
-
-
-def _laplace(scale: float, shift: int) -> Losses:
-    """(|x - shift| - |x|) / b, where x has probability (1 - a) / (1 + a)·a^|x|, a = e^(-1/b): shift + 1 values."""
-    a = math.exp(-1 / scale)
-    between = -math.expm1(-1 / scale) * np.exp(-np.arange(shift - 1, 0, -1) / scale)
-    chances = np.concatenate([[math.exp(-shift / scale)], between, [1.0]]) / (1 + a)
-    return Losses(2 / scale, -shift / 2, chances, 0.0)
 
 
 def together(one: Losses, other: Losses, least: float, points: int, lowest: float = LOWEST) -> Losses:

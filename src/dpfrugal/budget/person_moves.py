@@ -11,9 +11,10 @@ Gaussian noise of scale 4.472. That is ε = 1.991 at δ = 1e-6; ρ = 0.1 alone i
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
+from dpfrugal.privacy.noise_distributions import DISTRIBUTIONS, NoiseDistribution
 from dpfrugal.storage.json_values import fields_of, integer_of, list_of, packed, unpacked
 
 MOST_BUDGET: Final = 8  # the loss of a larger one would take too long to compute
@@ -41,14 +42,14 @@ class Exposure:
     0.5
     """
 
-    noise: Literal["gaussian", "laplace"]
+    noise: str  # the distribution's name, as it is recorded
     budget: int
     moves: tuple[Move, ...]
 
     def __post_init__(self) -> None:
         numbers = [number for move in self.moves for number in (move.cost, move.shift, move.copies)]
         if not (
-            self.noise in ("gaussian", "laplace")
+            self.noise in tuple(DISTRIBUTIONS)  # of a record it may be anything
             and all(type(number) is int and number >= 1 for number in [self.budget, *numbers])
             and self.budget <= MOST_BUDGET
             and any(move.cost == 1 for move in self.moves)
@@ -56,6 +57,11 @@ class Exposure:
             and all(type(move.scale) is float and 0 < move.scale <= LARGEST_SCALE for move in self.moves)
         ):
             raise ValueError("not an exposure")
+
+    @property
+    def distribution(self) -> NoiseDistribution:
+        """The distribution of the noise."""
+        return DISTRIBUTIONS[self.noise]
 
     @property
     def size(self) -> float:
@@ -66,16 +72,12 @@ class Exposure:
         return most[-1]
 
     def _of(self, move: Move) -> float:
-        distance = move.shift / move.scale
-        return move.copies * (distance if self.noise == "laplace" else distance * distance / 2)
+        return move.copies * self.distribution.size(move.shift / move.scale)
 
     def accords(self, guarantee: Guarantee, rho: float | None) -> bool:
         """Whether its size is no less than what was promised: a record of more noise than was added is wrong."""
-        if self.noise == "laplace":
-            stated = guarantee.pure_epsilon
-        else:
-            stated = rho if guarantee.implied_rho is None else guarantee.implied_rho
-        return self.noise == guarantee.noise and stated is not None and self.size >= stated * ROUNDING
+        stated = self.distribution.stated(guarantee, rho)
+        return self.distribution is guarantee.noise and stated is not None and self.size >= stated * ROUNDING
 
 
 def exposed(guarantee: Guarantee, budget: int, moves: Iterable[tuple[int, Sensitivity, int, int]]) -> Exposure | None:
@@ -89,7 +91,7 @@ def exposed(guarantee: Guarantee, budget: int, moves: Iterable[tuple[int, Sensit
     made = tuple(Move(cost, guarantee.noise_scale(s), shift, copies) for cost, s, shift, copies in moves)
     if any(not 0 < move.scale <= LARGEST_SCALE or move.copies > MOST_COPIES for move in made):
         return None
-    return Exposure(guarantee.noise, budget, made)
+    return Exposure(guarantee.noise.name, budget, made)
 
 
 def of_exposure(exposure: Exposure | None) -> Any:

@@ -99,6 +99,32 @@ class Account:
         known = replace(self._spend, generation=self.generation)
         self.generation = self._ledger.advance(known, self._lineage, self._holder)
 
+    def spend_again(self) -> None:
+        """Spend the same once more, before ``before_noise``: what was spent covers no more noise than was drawn."""
+        if self._ledger is not None and self._spend is not None:
+            spend = self._spend
+            self._ledger.spend(
+                spend.dataset,
+                spend.guarantee,
+                by=spend.by,
+                rho=spend.rho,
+                max_items_per_person=spend.max_items_per_person,
+                neighbours=spend.neighbours,
+                asked=spend.asked,
+            )
+
+    def prove_newest(self) -> None:
+        """Refuse to replace a checkpoint by this state if another copy has drawn noise since: it is behind that one."""
+        if self._ledger is None or self._spend is None:
+            return
+        generation, holder = self._ledger.last_noise(self._lineage)
+        # Noise of this object's own, after which it was interrupted, is no other copy's.
+        if generation > self.generation and holder != self._holder:
+            raise ReplayError(
+                "Another process has continued from this checkpoint and drawn noise: what this one holds is older, so "
+                "it was not saved."
+            )
+
     def begin_batch(self, batch: int) -> None:
         """Noise is drawn for this batch of a stream from now on."""
         self._settled, self._holder = self.generation, f"{self._holder.partition('@')[0]}@{batch}"

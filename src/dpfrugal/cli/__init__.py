@@ -22,19 +22,22 @@ from dpfrugal.cli.options import EstimatorOptions, KeyOptions
 from dpfrugal.cli.paper import paper
 from dpfrugal.cli.plan import plan
 from dpfrugal.cli.quantile import quantile
+from dpfrugal.cli.serve import serve
 from dpfrugal.cli.table.table_options import TableOptions
 from dpfrugal.cli.watch import watch
+from dpfrugal.cli.watch_options import LineOptions, WindowOptions
 from dpfrugal.errors import DPFrugalError
 from dpfrugal.version import __version__
 
 BAD_INPUT = 2
 UsageError: Any = typer.BadParameter.__base__  # of click, of which typer may carry its own copy
 # The library's parameters that are options here, and the option's name if it is another.
-SHARED = {field.name for kind in (EstimatorOptions, KeyOptions, TableOptions) for field in fields(kind)}
+KINDS = (EstimatorOptions, KeyOptions, TableOptions, LineOptions, WindowOptions)
+SHARED = {field.name for kind in KINDS for field in fields(kind)}
 PARAMETERS = SHARED | {"quantile", "column", "columns", "by", "half_life", "runs", "beta", "sure"}
 OPTIONS = {"sure": "confidence", "columns": "column"}
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="Differentially private quantiles: of tables and files, of streams, in all and per key.",
     no_args_is_help=True,
     add_completion=False,
@@ -44,6 +47,7 @@ app = typer.Typer(
 app.command()(quantile)
 app.command()(describe)
 app.command()(watch)
+app.command()(serve)
 app.command()(plan)
 app.command()(audit)
 app.command()(demo)
@@ -76,13 +80,28 @@ def in_options(sentence: str) -> str:
     return f"{options} {said[found.end() :]}"
 
 
+def with_by_alone(arguments: list[str]) -> list[str]:
+    """``watch --by`` may stand alone, which typer cannot say of an option: it then has an empty value.
+
+    >>> with_by_alone(["watch", "--by", "--keys", "k.txt"]), with_by_alone(["watch", "--by", "route"])
+    (['watch', '--by=', '--keys', 'k.txt'], ['watch', '--by', 'route'])
+    """
+    if arguments[:1] != ["watch"]:
+        return arguments
+    following = [*arguments[1:], "-"]
+    return [
+        "--by=" if each == "--by" and after.startswith("-") else each
+        for each, after in zip(arguments, following, strict=True)
+    ]
+
+
 def main() -> None:
     """Run the command line, and report every expected error in one sentence."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ε shows a question mark
     try:
-        sys.exit(app(prog_name="dpfrugal", standalone_mode=False))
+        sys.exit(app(with_by_alone(sys.argv[1:]), prog_name="dpfrugal", standalone_mode=False))
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()

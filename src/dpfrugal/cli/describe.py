@@ -113,9 +113,10 @@ def describe(
                     typer.echo("\t".join([name, *row]))
         explain(description)
         if picture is not None:
-            from dpfrugal.cli.table.describe_picture import draw
+            import matplotlib as mpl
 
-            draw(description, found.name, picture)
+            mpl.use("Agg")
+            description.plot(found.name).savefig(picture, dpi=130)
             notes.print(f"Picture: {picture}")
         explain_ledger(ledger, dataset)
 

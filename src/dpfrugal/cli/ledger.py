@@ -15,7 +15,7 @@ from dpfrugal.parameters import Neighbours
 if TYPE_CHECKING:
     from dpfrugal.budget.promises import Dataset, Spend
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="Privacy budgets in a file: the total of each dataset, and what was spent of it.", no_args_is_help=True
 )
 File = Annotated[Path, typer.Argument(help="The ledger: a SQLite file.")]

@@ -44,7 +44,7 @@ def plan(
                 "guarantee": name,
                 "parameters": str(guarantee),
                 "epsilon_at_delta": guarantee.to_approx(delta).epsilon,
-                "noise": guarantee.noise,
+                "noise": guarantee.noise.name,
                 "scale_in_steps": guarantee.noise_scale(sensitivity),
                 "alpha_in_steps": guarantee.alpha(beta, sensitivity),
                 "exact_alpha_in_steps": guarantee.alpha(beta, sensitivity, exact=True),

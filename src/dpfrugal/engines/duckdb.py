@@ -1,85 +1,162 @@
-"""DuckDB: private quantiles of a relation, counted by DuckDB.
+"""DuckDB: quantiles of a relation, whose rows stay in DuckDB; windows of order statistics are what is read.
 
 >>> import duckdb, dpfrugal as dpf
->>> from dpfrugal.engines import duckdb as dpd
 >>> table = duckdb.sql("SELECT range % 1000 AS ms FROM range(400_000)")
->>> r = dpd.private_quantiles(table, "ms", 0.5, dpf.PureDP(epsilon=1.0))
->>> abs(r.value - 500) < 30
+>>> r = dpf.private_quantiles(table, 0.5, dpf.PureDP(epsilon=1.0), column="ms")
+>>> abs(r.value - 500) <= 1
 True
 """
 
 import secrets
-from collections.abc import Sequence
-from typing import Any, Unpack
+from functools import cached_property
+from typing import Any
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 
-from dpfrugal.engines import two_scans
-from dpfrugal.engines.bin_counts import SAMPLED, bin_in_sql, counts_of_bins, no_numbers, no_such_column
-from dpfrugal.engines.two_scans import Counts, Options, Sample
-from dpfrugal.errors import ParameterTypeError
-from dpfrugal.estimators.releases import SegmentRelease
-from dpfrugal.privacy.guarantees import Guarantee
+from dpfrugal.engines.bracket_search import BracketedTable
+from dpfrugal.estimators.table.base.codes import Codes
+from dpfrugal.estimators.table.rows.engine_tables import Assigned, Columns, EngineTable, TableSource, run
+from dpfrugal.inputs import dataframes
 
-INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-FLOATS = ("FLOAT", "DOUBLE", "DECIMAL", "HUGEINT", "UBIGINT")  # as DOUBLE
+FLOATS = ("FLOAT", "DOUBLE")
+ENDS = ("below", "upto")
 
 
-def private_quantiles(
-    table: Any, column: str, quantiles: float | Sequence[float], guarantee: Guarantee, **options: Unpack[Options]
-) -> SegmentRelease:
-    """Private quantiles of one column of a DuckDB relation; the options are those of ``PrivateQuantile``."""
-    return two_scans.private_quantiles(_Rows(table, column), quantiles, guarantee, options)
+def source_of(data: Any) -> TableSource | None:
+    """A relation; None for anything else of DuckDB's."""
+    return _Relation(data) if isinstance(data, duckdb.DuckDBPyRelation) else None
 
 
-def counts(table: Any, column: str, edges: NDArray[np.float64]) -> Counts:
-    """How many items of the column lie between the edges."""
-    return _Rows(table, column).counts(edges)
+class _Relation(TableSource):
+    def __init__(self, relation: Any) -> None:
+        self._relation = relation
+
+    def open(self, columns: Columns) -> EngineTable:
+        dataframes.present(columns.names, list(self._relation.columns))
+        return DuckDBTable(self._relation, columns)
 
 
-class _Rows:
-    """A column, and which of its rows are sampled: those whose position hashes below a cut."""
+def quoted(name: str) -> str:
+    """A name in SQL, whatever characters it has."""
+    return '"' + name.replace('"', '""') + '"'
 
-    def __init__(self, table: Any, column: str) -> None:
-        if not isinstance(table, duckdb.DuckDBPyRelation):
-            raise ParameterTypeError(
-                "table must be a DuckDB relation, such as duckdb.sql(...) or duckdb.read_parquet(...) gives, "
-                f"not {type(table).__name__}."
-            )
-        kinds = dict(zip(table.columns, map(str, table.types), strict=True))
-        if column not in kinds:
-            raise no_such_column(column, kinds)
-        kind = kinds[column].split("(")[0]
-        if kind not in INTEGERS + FLOATS:
-            raise no_numbers(column, kind)
-        self._integers = kind in INTEGERS
-        name = '"' + column.replace('"', '""') + '"'
-        item = f"CAST({name} AS {'BIGINT' if self._integers else 'DOUBLE'})"
-        self._items = table.project(f"{item} AS item")
-        salt = secrets.randbits(62)
-        self._numbered = self._items.project(f"item, hash(row_number() OVER (), {salt}::BIGINT) AS place")
-        self._kept = "false"
 
-    def sample(self, wanted: int) -> Sample:
-        rows = self._items.aggregate("count(*)").fetchall()[0][0]
-        cut = min(2**64 - 1, int(2**64 * wanted / max(rows, 1)))
-        self._kept = f"place <= {cut}::UBIGINT"
-        kept = self._numbered.filter(self._kept)
-        found = kept.project("item, place, hash(place, item) AS mark").order("place").to_arrow_table()
-        marks = found.column("mark").to_numpy()
-        mark = int(np.bitwise_xor.reduce(marks)) if marks.size else 0
-        return Sample(found.column("item"), found.num_rows, rows, mark)
+class DuckDBTable(BracketedTable):
+    """Columns of a relation: ``value``, ``key_0``, ``key_1``, …, and ``person``."""
 
-    def rest(self, edges: NDArray[np.float64]) -> Counts:
-        return self._counted(self._numbered.project(f"item, {self._kept} AS kept, hash(place, item) AS mark"), edges)
+    def __init__(self, relation: Any, columns: Columns) -> None:
+        self._columns, self._salt = columns, secrets.token_hex(16)
+        self._view = f"dpfrugal_{secrets.token_hex(8)}"
+        kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+        value = quoted(columns.value)
+        self._present = f"{value} IS NOT NULL" + (f" AND NOT isnan({value})" if kinds[columns.value] in FLOATS else "")
+        self._relation, self._everyone = relation, None
+        self._keys = [f"key_{k}" for k in range(len(columns.by))]
+        named = [f"{value} AS value", *(f"{quoted(name)} AS key_{k}" for k, name in enumerate(columns.by))]
+        if columns.person is not None:
+            named.append(f"{quoted(columns.person)} AS person")
+        self._named = ", ".join(named)
 
-    def counts(self, edges: NDArray[np.float64]) -> Counts:
-        return self._counted(self._items.project("item, false AS kept, 0::UBIGINT AS mark"), edges)
+    @cached_property
+    def value_type(self) -> Any:
+        """The Arrow type of the values."""
+        return run(
+            lambda: self._relation.project(quoted(self._columns.value)).limit(0).to_arrow_table().schema.types[0]
+        )
 
-    def _counted(self, table: Any, edges: NDArray[np.float64]) -> Counts:
-        """One scan: each row's bin by a tree of comparisons, and the rows of each bin."""
-        own = f"CASE WHEN kept THEN {SAMPLED} ELSE {bin_in_sql(edges, integers=self._integers)} END AS bin"
-        found = table.project(f"{own}, mark").aggregate("bin, count(*), bit_xor(mark)", "bin")
-        return counts_of_bins(found.fetchall(), edges)
+    def counts(self) -> Any:
+        """The rows of each key."""
+        persons = "0" if self._columns.person is None else f"count(*) FILTER ({quoted(self._columns.person)} IS NULL)"
+        by = ", ".join(quoted(name) for name in self._columns.by)
+        sums = f"count(*) AS rows, count(*) FILTER ({self._present}) AS present, {persons} AS nobodies"
+        found = self._queried(
+            f"SELECT {by + ', ' if by else ''}{sums} FROM {self._view}" + (f" GROUP BY {by}" if by else "")
+        )
+        return found.rename_columns([*self._columns.by, "rows", "present", "nobodies"])
+
+    def sizes(self, assigned: Assigned, counts: Any) -> Codes:
+        """The rows of each group."""
+        if self._columns.person is None:
+            found = np.zeros(assigned.groups, dtype=np.int64)
+            np.add.at(found, assigned.keys.column("group").to_numpy(), counts.column("present").to_numpy())
+            return found
+        self._everyone = assigned.keys.rename_columns([*self._keys, "group"])
+        rows = self._queried(self._counting(0), assigned.keys.rename_columns([*self._keys, "number"]))
+        found = np.zeros(assigned.groups, dtype=np.int64)
+        found[rows.column("number").to_numpy()] = rows.column("rows").to_numpy()
+        return found
+
+    def scan(self, brackets: Any, quantiles: int, *, counted: bool, by_value: bool) -> tuple[Any, Any]:
+        """Counts and rows from one statement, and so from one state of the table."""
+        table = brackets.rename_columns([*self._keys, *brackets.column_names[len(self._keys) :]])
+        inside = " OR ".join(
+            f"(value >= low_{k} OR low_{k} IS NULL) AND (value <= high_{k} OR high_{k} IS NULL)"
+            for k in range(quantiles)
+        )
+        share = float(np.max(table.column("share").to_numpy(), initial=0.0))
+        most = f"random() < {share!r}" if share < 1 else "TRUE"
+        chosen = f"({inside}) AND (share >= 1 OR random() * {share!r} < share)"
+        empty = ", ".join(
+            ["NULL::BIGINT AS rows", *(f"NULL::BIGINT AS {e}_{k}" for k in range(quantiles) for e in ENDS)]
+        )
+        times = "count(*)" if by_value else "NULL::BIGINT"
+        rows = f"SELECT number, value, {times} AS times, {empty} FROM {self._joined(most)} WHERE {chosen}"
+        rows += " GROUP BY number, value" if by_value else ""
+        if not counted:
+            found = self._queried(rows, table)
+            return None, found.select(["number", "value", "times"])
+        nothing = "NULL AS value, NULL::BIGINT AS times"
+        found = self._queried(f"{rows} UNION ALL BY NAME SELECT {nothing}, * FROM ({self._counting(quantiles)})", table)
+        are_counts = found.column("rows").is_valid()
+        return found.filter(are_counts), found.filter(found.column("rows").is_null())
+
+    def _counting(self, quantiles: int) -> str:
+        ends = "".join(
+            f", count(*) FILTER (value < low_{k}) AS below_{k}, "
+            f"count(*) FILTER (value <= high_{k} OR high_{k} IS NULL) AS upto_{k}"
+            for k in range(quantiles)
+        )
+        return f"SELECT number, count(*) AS rows{ends} FROM {self._joined('TRUE')} GROUP BY number"
+
+    def _joined(self, most: str) -> str:
+        """The rows that count, with the brackets of their group."""
+        using = (
+            f"JOIN dpfrugal_brackets USING ({', '.join(self._keys)})" if self._keys else "CROSS JOIN dpfrugal_brackets"
+        )
+        if self._columns.person is None:
+            return f"(SELECT {self._named} FROM {self._view} WHERE ({self._present}) AND {most}) {using}"
+        return f"(SELECT * FROM ({self._chosen()}) WHERE {most}) {using}"
+
+    def _chosen(self) -> str:
+        """Of each person so many rows, those with the smallest priorities; which they are depends on these rows only.
+
+        Equal rows of a person are numbered, and a row's priority is a hash of it with its number and a secret salt: the
+        same in every scan, whatever the order of rows.
+        """
+        limits, keys = self._columns, ", ".join(self._keys)
+        using = f"JOIN dpfrugal_everyone USING ({keys})" if self._keys else "CROSS JOIN dpfrugal_everyone"
+        own = f"{keys}, " if keys else ""
+        numbered = (
+            f'SELECT {own}value, person, "group", row_number() OVER (PARTITION BY person, {own}value) AS copy '
+            f"FROM (SELECT {self._named} FROM {self._view} WHERE {self._present}) {using}"
+        )
+        # A hash of several values differs too little between two salts; that of one text with the salt in it does not.
+        text = f"concat_ws('|', '{self._salt}', person, {own}value, copy)"
+        drawn = f"SELECT *, hash({text}) AS priority FROM ({numbered})"
+        order = 'ORDER BY priority, "group", value'
+        if limits.max_keys_per_person is None:
+            place = f"row_number() OVER (PARTITION BY person {order}) <= {limits.max_items_per_person}"
+            return f"SELECT {own}value FROM ({drawn}) QUALIFY {place}"
+        first = f'SELECT *, min(priority) OVER (PARTITION BY person, "group") AS earliest FROM ({drawn})'
+        place = f'row_number() OVER (PARTITION BY person, "group" {order}) <= {limits.max_items_per_person}'
+        key = f'dense_rank() OVER (PARTITION BY person ORDER BY earliest, "group") <= {limits.max_keys_per_person}'
+        return f"SELECT {own}value FROM ({first}) QUALIFY {place} AND {key}"
+
+    def _queried(self, sql: str, brackets: Any = None) -> Any:
+        """An Arrow table; DuckDB finds the two that it is given among the variables of the function that asks."""
+
+        def ask(dpfrugal_brackets: Any, dpfrugal_everyone: Any) -> Any:
+            return self._relation.query(self._view, sql).to_arrow_table()
+
+        return run(lambda: ask(brackets, self._everyone))

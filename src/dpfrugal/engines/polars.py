@@ -1,86 +1,150 @@
-"""Polars: private quantiles of a DataFrame or LazyFrame, counted by Polars; a LazyFrame is streamed, never held.
+"""Polars: quantiles of a DataFrame or LazyFrame, whose rows stay there; windows of order statistics are read.
 
 >>> import polars as pl, dpfrugal as dpf
->>> from dpfrugal.engines import polars as dpp
 >>> table = pl.LazyFrame({"ms": range(400_000)}).select(pl.col("ms") % 1000)
->>> r = dpp.private_quantiles(table, "ms", 0.5, dpf.PureDP(epsilon=1.0))
->>> abs(r.value - 500) < 30
+>>> r = dpf.private_quantiles(table, 0.5, dpf.PureDP(epsilon=1.0), column="ms")
+>>> abs(r.value - 500) <= 1
 True
 """
 
+import math
 import secrets
-from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from dpfrugal.engines import two_scans
-from dpfrugal.engines.bin_counts import MISSING, SAMPLED, bin_limits, counts_of_bins, no_numbers, no_such_column
-from dpfrugal.engines.two_scans import Counts, Options, Sample
-from dpfrugal.errors import ParameterTypeError
-from dpfrugal.estimators.releases import SegmentRelease
-from dpfrugal.privacy.guarantees import Guarantee
+from dpfrugal.engines.bracket_search import BracketedTable
+from dpfrugal.estimators.table.base.codes import Codes
+from dpfrugal.estimators.table.rows.engine_tables import Assigned, Columns, EngineTable, TableSource, run
+from dpfrugal.inputs import dataframes
 
 
-def private_quantiles(
-    table: Any, column: str, quantiles: float | Sequence[float], guarantee: Guarantee, **options: Unpack[Options]
-) -> SegmentRelease:
-    """Private quantiles of one column of a Polars frame; the options are those of ``PrivateQuantile``."""
-    return two_scans.private_quantiles(_Rows(table, column), quantiles, guarantee, options)
+def source_of(data: Any) -> TableSource | None:
+    """A frame, lazy or not; None for anything else of Polars's."""
+    return _Frame(data.lazy()) if isinstance(data, pl.DataFrame | pl.LazyFrame) else None
 
 
-def counts(table: Any, column: str, edges: NDArray[np.float64]) -> Counts:
-    """How many items of the column lie between the edges."""
-    return _Rows(table, column).counts(edges)
+class _Frame(TableSource):
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def open(self, columns: Columns) -> EngineTable:
+        schema = run(self._frame.collect_schema)
+        dataframes.present(columns.names, list(schema.names()))
+        value_type = run(lambda: pl.Series([], dtype=schema[columns.value]).to_arrow().type)
+        return PolarsTable(self._frame, schema, columns, value_type)
 
 
-class _Rows:
-    """A column, and which of its rows are sampled: those whose position hashes below a cut."""
+def _collected(*frames: Any) -> list[Any]:
+    """Several plans at once, as Arrow tables."""
+    found = run(lambda: pl.collect_all(list(frames), engine="streaming"))
+    return [each.to_arrow() for each in found]
 
-    def __init__(self, table: Any, column: str) -> None:
-        if not isinstance(table, pl.DataFrame | pl.LazyFrame):
-            raise ParameterTypeError(
-                f"table must be a polars.DataFrame or a polars.LazyFrame, not {type(table).__name__}."
+
+NUMBER: Final = pl.lit(0, pl.Int32).alias("number")  # of the only group
+
+
+class PolarsTable(BracketedTable):
+    """Columns of a frame: ``value``, ``key_0``, ``key_1``, …, and ``person``."""
+
+    def __init__(self, frame: Any, schema: Any, columns: Columns, value_type: Any) -> None:
+        self._columns, self._value_type = columns, value_type
+        self._seed = secrets.randbits(62)
+        self._everyone: Any = None
+        self._keys = [f"key_{k}" for k in range(len(columns.by))]
+        named = [pl.col(columns.value).alias("value")]
+        for key, name in zip(self._keys, columns.by, strict=True):
+            own = pl.col(name).alias(key)
+            # Categories of two frames are compared as the texts that they stand for.
+            named.append(own.cast(pl.String) if schema[name] in (pl.Categorical, pl.Enum) else own)
+        if columns.person is not None:
+            named.append(pl.col(columns.person).alias("person"))
+        self._rows = frame.select(named)
+        value = pl.col("value")
+        self._present = value.is_not_null()
+        if schema[columns.value].is_float():
+            self._present &= value.is_not_nan()
+
+    @property
+    def value_type(self) -> Any:
+        """The Arrow type of the values."""
+        return self._value_type
+
+    def counts(self) -> Any:
+        """The rows of each key."""
+        nobodies = pl.lit(0) if self._columns.person is None else pl.col("person").is_null().sum()
+        sums = [pl.len().alias("rows"), self._present.sum().alias("present"), nobodies.alias("nobodies")]
+        plan = self._rows.group_by(self._keys).agg(sums) if self._keys else self._rows.select(sums)
+        (found,) = _collected(plan.with_columns(pl.col("rows", "present", "nobodies").cast(pl.Int64)))
+        return found.rename_columns([*self._columns.by, "rows", "present", "nobodies"])
+
+    def sizes(self, assigned: Assigned, counts: Any) -> Codes:
+        """The rows of each group."""
+        found = np.zeros(assigned.groups, dtype=np.int64)
+        if self._columns.person is None:
+            np.add.at(found, assigned.keys.column("group").to_numpy(), counts.column("present").to_numpy())
+            return found
+        self._everyone = pl.DataFrame(pl.from_arrow(assigned.keys.rename_columns([*self._keys, "group"]))).lazy()
+        plan = self._joined(self._everyone.rename({"group": "number"})).group_by("number").agg(pl.len())
+        (rows,) = _collected(plan)
+        found[rows.column("number").to_numpy()] = rows.column("len").to_numpy()
+        return found
+
+    def scan(self, brackets: Any, quantiles: int, *, counted: bool, by_value: bool) -> tuple[Any, Any]:
+        """Counts and rows from one run of the plan."""
+        table = brackets.rename_columns([*self._keys, *brackets.column_names[len(self._keys) :]])
+        frame, value = pl.DataFrame(pl.from_arrow(table)), pl.col("value")
+        # One group's bounds are constants; those of several are columns that are joined.
+        bound = pl.col if self._keys else lambda name: pl.lit(frame[name]).first()
+        ends = [(bound(f"low_{k}"), bound(f"high_{k}")) for k in range(quantiles)]
+        least = [low.is_null() | (value >= low) for low, _ in ends]
+        most = [high.is_null() | (value <= high) for _, high in ends]
+        inside = pl.any_horizontal(*(low & high for low, high in zip(least, most, strict=True)))
+        share = float(np.max(frame["share"].to_numpy(), initial=0.0))
+        rows = self._joined(frame.lazy(), share).filter(inside & (share > 0))
+        if self._keys and share < 1:
+            drawn = pl.int_range(pl.len()).hash(secrets.randbits(62)).cast(pl.Float64) * (share / 2.0**64)
+            rows = rows.filter(drawn < pl.col("share"))
+        rows = rows.group_by("number", "value").agg(pl.len().alias("times")) if by_value else rows
+        rows = rows.select("number", "value", *(["times"] if by_value else []))
+        if not counted:
+            return None, *_collected(rows)
+        sums = [pl.len().alias("rows")]
+        for k in range(quantiles):
+            sums += [(~least[k]).sum().alias(f"below_{k}"), most[k].sum().alias(f"upto_{k}")]
+        joined = self._joined(frame.lazy())
+        counts = joined.group_by("number").agg(sums) if self._keys else joined.select(NUMBER, *sums)
+        found, counts = _collected(rows, counts)
+        return counts, found
+
+    def _joined(self, brackets: Any, share: float = 1.0) -> Any:
+        """The rows that count, or about a share of them, with the brackets of their group."""
+        rows = self._rows.filter(self._present)
+        if self._columns.person is not None:
+            rows = self._chosen(rows)
+        if 0 < share < 1:
+            every = math.floor(1 / share)
+            rows = (rows if self._columns.person is not None else self._rows).gather_every(
+                every, secrets.randbelow(every)
             )
-        kinds = table.lazy().collect_schema()
-        if column not in kinds:
-            raise no_such_column(column, kinds)
-        kind = kinds[column]
-        if not kind.is_numeric():
-            raise no_numbers(column, kind)
-        self._integers = kind.is_integer() and kind not in (pl.UInt64, pl.Int128, pl.UInt128)
-        item = pl.col(column).cast(pl.Int64 if self._integers else pl.Float64).alias("item")
-        salt = secrets.randbits(62)
-        self._items = table.lazy().select(item)
-        self._numbered = self._items.with_row_index("row").with_columns(place=pl.col("row").hash(salt))
-        self._numbered = self._numbered.with_columns(mark=pl.struct("row", "item").hash(salt))
-        self._kept = pl.lit(value=False)
+            rows = rows.filter(self._present)
+        return rows.join(brackets, on=self._keys) if self._keys else rows.with_columns(NUMBER)
 
-    def sample(self, wanted: int) -> Sample:
-        rows = int(self._items.select(pl.len()).collect(engine="streaming").item())
-        self._kept = pl.col("place") <= pl.lit(min(2**64 - 1, int(2**64 * wanted / max(rows, 1))), dtype=pl.UInt64)
-        found = self._numbered.filter(self._kept).collect(engine="streaming").sort("place", "row")
-        mark = int(np.bitwise_xor.reduce(found["mark"].to_numpy())) if found.height else 0
-        return Sample(found["item"], found.height, rows, mark)
+    def _chosen(self, rows: Any) -> Any:
+        """Of each person so many rows, those with the smallest priorities; which they are depends on these rows only.
 
-    def rest(self, edges: NDArray[np.float64]) -> Counts:
-        return self._counted(self._numbered.with_columns(kept=self._kept), edges)
-
-    def counts(self, edges: NDArray[np.float64]) -> Counts:
-        return self._counted(self._items.with_columns(kept=False, mark=pl.lit(0, dtype=pl.UInt64)), edges)
-
-    def _counted(self, table: Any, edges: NDArray[np.float64]) -> Counts:
-        """One scan: each row's bin by a binary search among the limits, and the rows of each bin."""
-        limits, lowest = bin_limits(edges, integers=self._integers)
-        item, limit = pl.col("item"), pl.lit(pl.Series(limits[lowest:]))
-        missing = item.is_null() if self._integers else item.is_null() | item.is_nan()
-        own = pl.lit(lowest)
-        if limits[lowest:].size:
-            own = limit.search_sorted(item, side="left").cast(pl.Int64) + lowest
-        own = pl.when("kept").then(SAMPLED).when(missing).then(MISSING).otherwise(own)
-        found = table.select(own.alias("bin"), "mark").group_by("bin")
-        return counts_of_bins(
-            found.agg(pl.len(), pl.col("mark").bitwise_xor()).collect(engine="streaming").rows(), edges
-        )
+        Equal rows of a person are numbered, and a row's priority is a hash of it with its number and a secret seed: the
+        same in every scan, whatever the order of rows.
+        """
+        limits, own = self._columns, ["person", *self._keys, "value"]
+        rows = rows.join(self._everyone, on=self._keys) if self._keys else rows.join(self._everyone, how="cross")
+        rows = rows.with_columns(copy=pl.int_range(pl.len()).over(own))
+        rows = rows.with_columns(priority=pl.struct(*own, "copy").hash(self._seed))
+        if limits.max_keys_per_person is None:
+            kept = pl.col("priority").rank("ordinal").over("person") <= limits.max_items_per_person
+            return rows.filter(kept).select(*self._keys, "value")
+        rows = rows.with_columns(earliest=pl.struct(pl.col("priority").min().over("person", "group"), "group"))
+        kept = pl.col("priority").rank("ordinal").over("person", "group") <= limits.max_items_per_person
+        kept &= pl.col("earliest").rank("dense").over("person") <= limits.max_keys_per_person
+        return rows.filter(kept).select(*self._keys, "value")

@@ -23,7 +23,7 @@ from dpfrugal.privacy.guarantees import Guarantee
 from dpfrugal.storage import checkpoint_file
 from dpfrugal.storage.checkpoint_file import Contents
 
-forks = 0
+forks: int = 0
 
 
 def _count_fork() -> None:
@@ -88,13 +88,16 @@ class PrivateEstimator:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a checkpoint: **raw private state**, readable by its owner only. This estimator may go on.
 
-        It is written whole or not at all, and is on disk when this returns.
+        It is written whole or not at all, and is on disk when this returns. If another copy of this estimator has drawn
+        noise meanwhile, a file that is there already is newer than this state, and is not overwritten.
         """
         self.save_with_notes(path, {})
 
     def save_with_notes(self, path: str | os.PathLike[str], notes: dict[str, Any]) -> None:
         """Internal: ``save``, with notes of the caller's own in the same file."""
         with self._alone():
+            if os.path.exists(path):
+                self._account.prove_newest()
             contents = self._contents()
             checkpoint_file.write(path, replace(contents, account=self._account.to_record(), notes=notes))
 

@@ -5,15 +5,19 @@ Everything in a release is public: its values carry noise, the rest never depend
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.errors import ParameterError
+from dpfrugal.estimators.display.answers import Answer
 from dpfrugal.estimators.grid import Grid
 from dpfrugal.parameters import probability
 from dpfrugal.privacy.guarantees import NEIGHBOURS, Guarantee, Sensitivity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SHOWN_BETA = 0.05
 Interval = tuple[float, float]
@@ -62,6 +66,25 @@ class Release:
     def _claim(self) -> str:
         return f"{self.guarantee} per {self.unit}, {self.items:,} items"
 
+    def answers(self) -> list[Answer]:
+        """Internal: what notebooks and pictures show."""
+        return [Answer(q, value, None, None) for q, value in zip(self.quantiles, self.values, strict=True)]
+
+    def _how_sure(self) -> str:
+        """What the ends that are shown bound."""
+        return ""
+
+    def _repr_html_(self) -> str:
+        from dpfrugal.estimators.display.html import answers_html
+
+        return answers_html(self.answers(), self._how_sure() + self._claim())
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw each value and its interval with matplotlib, on ``ax`` where it is given; the axes are returned."""
+        from dpfrugal.estimators.display.plots import plot_answers
+
+        return plot_answers(self.answers(), self._how_sure() + self._claim(), ax)
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON: one record per release; ``quantile`` and ``value`` are there where only one was asked for."""
         single = {"quantile": self.quantile, "value": self.value} if len(self.values) == 1 else {}
@@ -99,6 +122,16 @@ class WalkRelease(Release):
         )
         return f"{shown} (noise, {1 - SHOWN_BETA:.0%}), {self._claim()}"
 
+    def answers(self) -> list[Answer]:
+        """Internal: what notebooks and pictures show."""
+        alpha = self.alpha(SHOWN_BETA, exact=True)
+        return [
+            Answer(q, each, each - alpha, each + alpha) for q, each in zip(self.quantiles, self.values, strict=True)
+        ]
+
+    def _how_sure(self) -> str:
+        return f"ends: the noise of this release, {1 - SHOWN_BETA:.0%}; "
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON, with α."""
         return super().to_dict() | {
@@ -133,8 +166,18 @@ class SegmentRelease(Release):
             f"q={q:g}: {value:.6g} in [{low:.6g}, {high:.6g}]"
             for q, value, (low, high) in zip(self.quantiles, self.values, self.intervals(), strict=True)
         )
-        doubt = "" if self.stable else ", NOT STABLE: segments disagree"
-        return f"{shown} ({1 - SHOWN_BETA:.0%}), {self._claim()}{doubt}"
+        return f"{shown} ({1 - SHOWN_BETA:.0%}), {self._claim()}"
+
+    def _claim(self) -> str:
+        return super()._claim() + ("" if self.stable else ", NOT STABLE: segments disagree")
+
+    def _how_sure(self) -> str:
+        return f"{1 - SHOWN_BETA:.0%} intervals; "
+
+    def answers(self) -> list[Answer]:
+        """Internal: what notebooks and pictures show."""
+        found = zip(self.quantiles, self.values, self.intervals(), strict=True)
+        return [Answer(q, value, *interval) for q, value, interval in found]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON, with the intervals; an end that is not known is null."""

@@ -8,7 +8,7 @@ error that gives the line's number and never its content.
 
 import math
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from dpfrugal.errors import TableError
 
@@ -78,37 +78,6 @@ class LineParser:
             )
             self.refusal = TableError(f"Line {self._line} {what}; standard input takes one number per line ({hint}).")
         return math.nan
-
-
-class KeyedLineParser(LineParser):
-    """The same for lines of a key and a number: the last word is the number, and all before it is the key."""
-
-    def _numbers(self, text: bytes) -> list[Any]:
-        if not text or self.refusal:
-            return []
-        if self._line == 0:
-            text = text.removeprefix(BYTE_ORDER_MARK)
-        rows: list[Any] = []
-        for line in text.split(b"\n")[:-1]:
-            self._line += 1
-            rows.append(self._row(line))
-            if self.refusal:
-                return rows[:-1]
-        return rows
-
-    def _row(self, line: bytes) -> tuple[str | None, float]:
-        try:
-            key, value = line.rsplit(None, 1)
-            if b"_" not in value and len(line) <= LONGEST_LINE:
-                return key.strip().decode(), float(value)
-        except ValueError:  # UnicodeDecodeError is one
-            pass
-        if not self._omit_bad:
-            self.refusal = TableError(
-                f"Line {self._line} is not a key and a number with a blank between them; to count such lines as "
-                "missing items, use --nan-policy omit."
-            )
-        return None, math.nan
 
 
 def numbers(stream: BinaryIO, *, omit_bad: bool = False) -> Iterator[tuple[list[float], int]]:

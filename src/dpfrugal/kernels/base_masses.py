@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpfrugal.kernels.bit_layout import (
+    BESIDE,
     BINADES,
     DECIMALS,
     EVEN,
@@ -22,6 +23,7 @@ from dpfrugal.kernels.bit_layout import (
 from dpfrugal.kernels.compiler import inlined
 
 MOST_INDEX: Final = 2.0**53 - 1
+MOST_NUMERATOR: Final = 2**49
 INFINITY: Final = 0x7FF0000000000000
 
 _0, _1, _52, _63, _1023 = (np.uint64(n) for n in (0, 1, 52, UNIT_BITS, 1023))
@@ -47,16 +49,33 @@ def code_of(value: Any) -> Any:
 
 
 @inlined
-def decimals_at(value: Any, scale: Any) -> Any:
-    """The last k with k / scale < value, and the last with k / scale ≤ value.
-
-    Guessed by a multiplication, corrected by what the division gives.
-    """
+def numerator_upto(value: Any, scale: Any) -> Any:
+    """The last k with k / scale ≤ value: guessed by a multiplication, corrected by what the division gives."""
     guess = np.floor(min(max(value * scale, -(MOST_INDEX + 1)), MOST_INDEX))
     while guess >= -MOST_INDEX and guess / scale > value:
         guess -= 1
     while guess < MOST_INDEX and (guess + 1) / scale <= value:
         guess += 1
+    return guess
+
+
+@inlined
+def beside_at(code: Any, step: Any, scale: Any) -> Any:
+    """The last index below a code and the last up to it, of fractions and the doubles next to them."""
+    begun, most = np.int64(numerator_upto(double_of(code + _I1), scale)) // step, MOST_NUMERATOR // step
+    if begun < -most:
+        none = np.int64(-3 * most - _I1)
+        return none, none
+    nearest = min(begun, most)
+    passed = code - code_of(np.float64(nearest * step) / scale)
+    upto = 3 * nearest + min(passed, _I1) + _I1
+    return np.int64(upto - _I1 if passed <= 1 else upto), np.int64(upto)
+
+
+@inlined
+def decimals_at(value: Any, scale: Any) -> Any:
+    """The last k with k / scale < value, and the last with k / scale ≤ value."""
+    guess = numerator_upto(value, scale)
     before = guess
     while before >= -MOST_INDEX and before / scale == value:
         before -= 1
@@ -86,12 +105,17 @@ def indices_at(spacing: Any, one: Any, two: Any, scale: Any, code: Any) -> Any:
     """The last index whose point is below a code, and the last whose point is at most the code."""
     if spacing == MULTIPLES:
         index = code // one
-        return np.int64(index - _I1 if index * one == code else index), np.int64(index)
+        before = index - _I1 if index * one == code else index
+        if two > 0:
+            return np.int64(min(max(before, -two - _I1), two)), np.int64(min(max(index, -two - _I1), two))
+        return np.int64(before), np.int64(index)
     if spacing == DECIMALS:
         before, upto = decimals_at(double_of(code), scale)
         if one == 1:
             return before, upto
         return np.int64((before - two) // one), np.int64((upto - two) // one)
+    if spacing == BESIDE:
+        return beside_at(np.int64(code), one, scale)
     if spacing == SIZES:
         return np.int64(size_upto(code - _I1, one, two)), np.int64(size_upto(code, one, two))
     return np.int64(power_upto(double_of(code - _I1), one)), np.int64(power_upto(double_of(code), one))
@@ -177,6 +201,9 @@ def point_at(part: Any, index: Any) -> Any:
         return np.int64(index * one)
     if spacing == DECIMALS:
         return code_of(np.float64(index * one + two) / scale)
+    if spacing == BESIDE:
+        numerator = index // np.int64(3)
+        return np.int64(code_of(np.float64(numerator * one) / scale) + (index - 3 * numerator) - _I1)
     if spacing == SIZES:
         return np.int64(index + one if index >= 0 else index + _I1 - one)
     return code_of(np.ldexp(np.float64(index), np.int32(one)))

@@ -14,7 +14,7 @@ EVEN_BITS: Final = 32
 UNIT_BITS: Final = 63
 # The number of 64-bit words that a choice per group may use before it is made again one by one; kinds of components.
 WORDS: Final = 16
-EVERY_CODE, MULTIPLES, DECIMALS, SIZES, POWERS_OF_TWO = range(5)
+EVERY_CODE, MULTIPLES, DECIMALS, SIZES, POWERS_OF_TWO, BESIDE = range(6)
 EVEN, BINADES, SINGLE = range(3)
 
 # The margins of ``privacy.choice``, which kernels restate so that the digest of their sources covers them.

@@ -30,26 +30,36 @@ LOG_2: Final = 0.6931471805599453
 
 @inlined
 def regions_of(
-    codes: Any, start: Any, end: Any, floors: Any, orders: Any, cap: Any,
+    codes: Any, starts: Any, ends: Any, before: Any, rows: Any, floors: Any, orders: Any, cap: Any,
     at: Any, below: Any, upto: Any, first: Any, last: Any,
 ) -> Any:  # fmt: skip
-    """The different codes of rows near any target, and the ranks of all regions in half rows."""
+    """The different codes of rows near any target, and the ranks of all regions in half rows.
+
+    Of each quantile the rows ``codes[starts:ends]`` are known, which have the ranks ``before`` and following; of equal
+    rows beyond them all are too far from the target to matter.
+    """
     number, done = 0, 0
     for answer in range(floors.shape[0]):
+        start, end, first_rank = starts[answer], ends[answer], before[answer]
         ceiling = (floors[answer] + (2 if orders[answer] > 0 else 1)) // 2
-        low = max(floors[answer] // 2 - cap - 1, done)
-        high = min(ceiling + cap + 2, end - start)
+        low = max(max(floors[answer] // 2 - cap - 1, done), first_rank)
+        high = min(ceiling + cap + 2, first_rank + end - start)
         if low >= high:
             continue
         done = high
-        found = distinct(codes, start, end, start + low, start + high, at[number:], below[number:], upto[number:])
+        first_row, end_row = start + low - first_rank, start + high - first_rank
+        found = distinct(codes, start, end, first_row, end_row, at[number:], below[number:], upto[number:])
+        for index in range(number, number + found):
+            below[index] += first_rank
+            upto[index] += first_rank
         # Rows equal to the last code of an earlier range.
         if number > 0 and at[number] == at[number - 1]:
+            upto[number - 1] = max(upto[number - 1], upto[number])
             for index in range(number, number + found - 1):
                 at[index], below[index], upto[index] = at[index + 1], below[index + 1], upto[index + 1]
             found -= 1
         number += found
-    first[0], last[2 * number] = 0, 2 * (end - start)
+    first[0], last[2 * number] = 0, 2 * rows
     for index in range(number):
         equal = 1 if upto[index] > below[index] else 0
         last[2 * index], first[2 * index + 2] = 2 * below[index], 2 * upto[index]
@@ -92,7 +102,7 @@ def state_at(
 
 @cached
 def choose(
-    codes: Any, starts: Any, cap: Any, steep: Any, floors: Any, orders: Any, parts: Any, sizes: Any, whole: Any,
+    codes: Any, starts: Any, ends: Any, before: Any, rows: Any, cap: Any, steep: Any, floors: Any, orders: Any, parts: Any, sizes: Any, whole: Any,
     kinds: Any, numbers: Any, scales: Any, weights: Any, highs: Any, lows: Any, words: Any,
     at: Any, below: Any, upto: Any, first: Any, last: Any, masses: Any, of_parts: Any,
     keys: Any, places: Any, likely: Any, regions: Any, counts: Any, sources: Any, source_ends: Any,
@@ -106,17 +116,18 @@ def choose(
     """
     many = floors.shape[1]
     for group in range(answers.shape[0]):
-        start, end, which = starts[group], starts[group + 1], sizes[group]
+        which = sizes[group]
         certain[group] = False
         number = regions_of(
-            codes, start, end, floors[which], orders[which], cap, at, below, upto, first, last
+            codes, starts[group], ends[group], before[group], rows[group], floors[which], orders[which], cap,
+            at, below, upto, first, last,
         )  # fmt: skip
         size = 2 * number + 1
         masses[:size] = 0.0
         for component in range(weights.shape[0]):
             part = part_of(kinds, numbers, scales, component)
-            ends = highs[component, 0], lows[component, 0], highs[component, 1], lows[component, 1]
-            add_masses(part, weights[component], ends, at, number, masses)
+            of_base = highs[component, 0], lows[component, 0], highs[component, 1], lows[component, 1]
+            add_masses(part, weights[component], of_base, at, number, masses)
         unit = scale_masses(masses, first, last, size, floors[which], orders[which], 2 * cap)
         if not weigh_walks(
             first, last, masses, size, floors[which], orders[which], parts[which], 2 * cap, steep,

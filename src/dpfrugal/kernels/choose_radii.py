@@ -55,13 +55,13 @@ def rows_below(codes: Any, start: Any, end: Any, value: Any) -> Any:
 @inlined
 def likelihood(over: Any, under: Any, cap: Any, slope: Any) -> Any:
     """That of an interval with so many rows too many without its last step, and so many too few with it."""
-    return np.exp(-slope * min(max(max(over, under), 0.0), cap))
+    return np.exp(-slope * min(max(max(over, under), -cap), cap))
 
 
 @inlined
 def weigh(
     codes: Any, start: Any, end: Any, value: Any, wanted: Any, cap: Any, slope: Any,
-    listed: Any, least: Any, most: Any, masses: Any, itself: Any,
+    listed: Any, place: Any, least: Any, most: Any, offsets: Any, masses: Any, factors: Any, itself: Any,
     low: Any, high: Any, kept: Any, weights: Any,
 ) -> Any:  # fmt: skip
     """The weights of a value's list, the number of intervals in it, and which of ``low`` and ``high`` it has."""
@@ -95,8 +95,9 @@ def weigh(
         if moved or was_moved:
             over, excess = excess, min((first - below) + first_part, (upto - last) - last_part)
             factor = likelihood(over, -excess, cap, slope)
-        mass += masses[at]
-        kept[size], weights[size] = at, masses[at] * factor
+        mass_here = masses[at] * factors[place + offsets[at]]
+        mass += mass_here
+        kept[size], weights[size] = at, mass_here * factor
         size += 1
     weights[size] = mass * likelihood(excess, -np.inf, cap, slope)
     return size + 1
@@ -106,7 +107,7 @@ def weigh(
 def choose(
     codes: Any, starts: Any, values: Any, places: Any, of_doubles: Any, least: Any, most: Any,
     firsts: Any, first_parts: Any, lasts: Any, last_parts: Any, cap: Any, slope: Any, words: Any,
-    offsets: Any, masses: Any, radii: Any, whole: Any, itself: Any,
+    offsets: Any, masses: Any, radii: Any, factors: Any, whole: Any, itself: Any,
     low: Any, high: Any, kept: Any, weights: Any, answers_low: Any, answers_high: Any, bounded: Any, certain: Any,
 ) -> Any:  # fmt: skip
     """The interval of each group, whether it is bounded, and certain; ``low`` to ``weights`` are room to work in."""
@@ -120,7 +121,7 @@ def choose(
         wanted = firsts[group], first_parts[group], lasts[group], last_parts[group]
         size = weigh(
             codes, starts[group], starts[group + 1], value, wanted, cap, slope,
-            listed, least, most, masses, itself, low, high, kept, weights,
+            listed, place, least, most, offsets, masses, factors, itself, low, high, kept, weights,
         )  # fmt: skip
         chosen = chosen_by(weights, size, words[group, 0])
         certain[group], bounded[group] = chosen != UNCERTAIN, chosen != size - 1

@@ -206,8 +206,8 @@ def choose(
             else:
                 low = upto[index - 1] if index > 0 else 0
                 high = below[index] if index < number else end - start
-            distance = min(max(max((low - floor) - fraction, (floor - high) + fraction), 0.0), np.float64(cap))
-            masses[region] *= np.exp(-slope * distance)
+            distance = max((low - floor) - fraction, (floor - high) + fraction)
+            masses[region] *= np.exp(-slope * min(max(distance, np.float64(-cap)), np.float64(cap)))
         region = chosen_by(masses, size, words[group, 0])
         if region == UNCERTAIN:
             certain[group] = False

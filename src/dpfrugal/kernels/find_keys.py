@@ -25,10 +25,12 @@ from dpfrugal.kernels.intrinsics import prefetch, product
 
 ROWS: Final = 128
 UNKNOWN: Final = -1
+INLINE: Final = 12  # an Arrow view of so many bytes holds them itself
 
 _PRIME = np.uint64(PRIME)
 _0, _1, _2, _3, _4, _5, _6, _7, _8, _32 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 5, 6, 7, 8, 32))
 _SEVEN_BYTES, _LOWER = np.uint64(2**56 - 1), np.uint64(2**32 - 1)
+_16 = np.uint64(16)
 _LENGTH_BITS, _LENGTHS = np.uint64(LENGTH_BITS), np.uint64(LONGEST_KEY)
 
 
@@ -101,44 +103,93 @@ def row_of(offsets: Any, i: Any) -> Any:
     return first, np.uint64(offsets[i + 1]) - first
 
 
+@inlined
+def find_located(
+    rows: Any, places: Any, lengths: Any, data: Any, table: Any, arena: Any, point: Any, seal: Any, hashes: Any,
+    order: Any, codes: Any,
+) -> Any:  # fmt: skip
+    """The codes of at most ``ROWS`` strings, of which row ``order[r]`` lies at ``places[r]`` of the data."""
+    mask = np.uint64(table.shape[0] - 1)
+    for r in range(rows):
+        hashes[r] = string_hash(data, places[r], lengths[r], point, seal)
+        prefetch(table, (hashes[r] & mask) * _2)
+    for r in range(rows):
+        slot = hashes[r] & mask
+        while True:
+            entry = table[slot, 0]
+            if entry == _0:
+                break
+            if (entry ^ hashes[r]) >> _32 == _0 and (table[slot, 1] & _LENGTHS) == lengths[r]:
+                own = table[slot, 1] >> _LENGTH_BITS
+                prefetch(arena, own)
+                prefetch(arena, own + lengths[r] - _1)  # a key may lie across two cache lines
+                break
+            slot = (slot + _1) & mask
+        hashes[r] = (hashes[r] >> _32 << _32) | slot
+    for r in range(rows):
+        slot, code = hashes[r] & _LOWER, np.int32(UNKNOWN)
+        while True:
+            entry = table[slot, 0]
+            if entry == _0:
+                break
+            likely = (entry ^ hashes[r]) >> _32 == _0 and (table[slot, 1] & _LENGTHS) == lengths[r]
+            if likely and same_bytes(arena, table[slot, 1] >> _LENGTH_BITS, data, places[r], lengths[r]):
+                code = np.int32((entry & _LOWER) - _1)
+                break
+            slot = (slot + _1) & mask
+        codes[order[r]] = code
+
+
 @cached
 def find_strings(offsets: Any, data: Any, table: Any, arena: Any, point: Any, seal: Any, codes: Any) -> Any:
     """The code of every row's string, or ``UNKNOWN``."""
-    size, mask = codes.shape[0], np.uint64(table.shape[0] - 1)
-    hashes, found = np.empty(ROWS, np.uint64), np.empty(ROWS, np.uint64)
-    for first in range(0, size, ROWS):
-        rows = min(ROWS, size - first)
+    places, lengths = np.empty(ROWS, np.uint64), np.empty(ROWS, np.uint64)
+    hashes, order = np.empty(ROWS, np.uint64), np.arange(ROWS)
+    for first in range(0, codes.shape[0], ROWS):
+        rows = min(ROWS, codes.shape[0] - first)
         for r in range(rows):
-            place, length = row_of(offsets, first + r)
-            hashes[r] = string_hash(data, place, length, point, seal)
-            prefetch(table, (hashes[r] & mask) * _2)
+            places[r], lengths[r] = row_of(offsets, first + r)
+        find_located(rows, places, lengths, data, table, arena, point, seal, hashes, order, codes[first : first + rows])
+
+
+@cached
+def find_viewed(
+    views: Any, held: Any, data: Any, buffer: Any, table: Any, arena: Any, point: Any, seal: Any, codes: Any
+) -> Any:
+    """``find_strings`` of Arrow's views: of a string's length and itself, or of its length, buffer and place there.
+
+    ``held`` is the bytes of the views, and ``data`` those of one buffer. Ends at the first string of another buffer;
+    returns how many rows were looked up.
+    """
+    places, lengths = np.empty((2, 2 * ROWS), np.uint64)
+    hashes, order = np.empty(ROWS, np.uint64), np.empty(2 * ROWS, np.int64)
+    first: Any = 0
+    while first < codes.shape[0]:
+        rows: Any = min(ROWS, codes.shape[0] - first)
+        short: Any = 0
+        long: Any = 0
+        elsewhere: Any = 0
         for r in range(rows):
-            place, length = row_of(offsets, first + r)
-            slot = hashes[r] & mask
-            while True:
-                entry = table[slot, 0]
-                if entry == _0:
-                    break
-                if (entry ^ hashes[r]) >> _32 == _0 and (table[slot, 1] & _LENGTHS) == length:
-                    own = table[slot, 1] >> _LENGTH_BITS
-                    prefetch(arena, own)
-                    prefetch(arena, own + length - _1)  # a key may lie across two cache lines
-                    break
-                slot = (slot + _1) & mask
-            found[r] = slot
-        for r in range(rows):
-            place, length = row_of(offsets, first + r)
-            slot, code = found[r], np.int32(UNKNOWN)
-            while True:
-                entry = table[slot, 0]
-                if entry == _0:
-                    break
-                likely = (entry ^ hashes[r]) >> _32 == _0 and (table[slot, 1] & _LENGTHS) == length
-                if likely and same_bytes(arena, table[slot, 1] >> _LENGTH_BITS, data, place, length):
-                    code = np.int32((entry & _LOWER) - _1)
-                    break
-                slot = (slot + _1) & mask
-            codes[first + r] = code
+            length = views[first + r, 0]
+            is_long = np.int64(length > INLINE)
+            elsewhere += is_long & np.int64(views[first + r, 2] != buffer)
+            order[short], order[ROWS + long] = r, r
+            lengths[short], lengths[ROWS + long] = length, length
+            places[short] = _16 * np.uint64(first + r) + _4
+            places[ROWS + long] = np.uint64(views[first + r, 3])
+            short, long = short + 1 - is_long, long + is_long
+        if elsewhere:
+            rows = 0
+            while views[first + rows, 0] <= INLINE or views[first + rows, 2] == buffer:
+                rows += 1
+            short, long = np.searchsorted(order[:short], rows), np.searchsorted(order[ROWS : ROWS + long], rows)
+        found = codes[first : first + rows]
+        find_located(short, places, lengths, held, table, arena, point, seal, hashes, order, found)
+        find_located(long, places[ROWS:], lengths[ROWS:], data, table, arena, point, seal, hashes, order[ROWS:], found)
+        first += rows
+        if elsewhere:
+            break
+    return first
 
 
 @cached

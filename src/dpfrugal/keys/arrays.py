@@ -44,6 +44,31 @@ class Strings:
         return int(np.diff(self.offsets).max(initial=0))
 
 
+@dataclass(frozen=True)
+class Views:
+    """Strings as Arrow's views: four numbers each, of which the first is the length.
+
+    A string of at most twelve bytes stands in the others; of a longer one they are its first bytes, its buffer and
+    where it begins there.
+    """
+
+    array: Any
+    numbers: NDArray[np.uint32]
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.numbers)
+
+    def buffer(self, number: int) -> NDArray[np.uint8]:
+        """The bytes of one buffer of long strings."""
+        return np.frombuffer(self.array.buffers()[2 + number], dtype=np.uint8)
+
+    def plain(self, rows: slice) -> Strings:
+        """Some of the strings by offsets: a copy."""
+        return strings_of(self.array.slice(rows.start, rows.stop - rows.start))
+
+
 def kind_of(arrow_type: Any) -> Kind | None:
     """What keys of an Arrow type are; None where they are all null."""
     import pyarrow as pa
@@ -225,7 +250,7 @@ def in_order(part: Any) -> Any:
 
 
 def without_views(array: Any) -> Any:
-    """The same strings by offsets: Arrow cannot filter views, and kernels read one buffer."""
+    """The same strings by offsets: Arrow cannot filter views, and keys are added from one buffer."""
     import pyarrow as pa
 
     wide = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
@@ -236,6 +261,16 @@ def without_views(array: Any) -> Any:
     except pa.ArrowException:  # its message has the length of all keys
         pass
     raise ItemError("The keys of this batch do not fit into memory; use smaller batches.")
+
+
+def views_of(array: Any) -> Views | None:
+    """An Arrow array of strings or bytes without nulls as its views, if it has any."""
+    import pyarrow as pa
+
+    if not len(array) or not (pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type)):
+        return None
+    numbers = np.frombuffer(array.buffers()[1], dtype=np.uint32).reshape(-1, 4)
+    return Views(array, numbers[array.offset : array.offset + len(array)])
 
 
 def strings_of(array: Any) -> Strings:

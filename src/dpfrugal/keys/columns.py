@@ -34,6 +34,8 @@ class KeyColumns:
     ``typed`` keys whose type would have to be guessed are refused, as some will be shown and others not.
     """
 
+    names: list[str]
+
     def __init__(
         self,
         names: Sequence[str],

@@ -70,6 +70,9 @@ def checked_discovery(discover_keys: ApproxDP) -> ApproxDP:
 class KeyDiscovery:
     """Counts of rows per key since the last release, and which keys are public. Counts are raw: never shown."""
 
+    cost: ApproxDP
+    threshold: int
+
     def __init__(self, cost: ApproxDP, max_items_per_person: int = 1) -> None:
         self.cost = checked_discovery(cost)
         self.threshold = threshold_for(cost, max_items_per_person)

@@ -19,21 +19,28 @@ from dpfrugal.kernels.find_keys import (
     add_strings,
     find_integers,
     find_strings,
+    find_viewed,
     look_up,
     place_strings,
 )
 from dpfrugal.kernels.threads import in_shares
-from dpfrugal.keys.arrays import Strings
+from dpfrugal.keys.arrays import Strings, Views
 
 Codes = NDArray[np.int32]
 FEWEST: Final = 64
 # A direct table may have this many places per key, and this many anyway.
 SPARSEST: Final = 4
 SMALL_SPAN: Final = 1 << 16
+# Views are read buffer by buffer, of which there may be this many anyway, and one for so many rows.
+MOST_BUFFERS: Final = 24
+ROWS_PER_BUFFER: Final = 4096
+NO_BYTES: Final = read_only(np.empty(0, dtype=np.uint8))
 
 
 class StringTable:
     """Strings of bytes: 32 bytes per key in the table's slots, and the bytes themselves."""
+
+    size: int
 
     def __init__(self) -> None:
         self.size = 0
@@ -43,8 +50,12 @@ class StringTable:
         self._arena = np.empty(16 * FEWEST, dtype=np.uint8)
         self._ends = np.zeros(FEWEST + 1, dtype=np.int64)
 
-    def codes(self, part: Strings, *, grow: bool = False, threads: int = 1) -> Codes:
-        """The code of every string of the part."""
+    def codes(self, part: Strings | Views, *, grow: bool = False, threads: int = 1) -> Codes:
+        """The code of every string of the part; keys are added from strings by offsets."""
+        if isinstance(part, Views):
+            if not grow:
+                return self._of_views(part, threads)
+            part = part.plain(slice(0, part.size))
         codes = np.empty(part.size, dtype=np.int32)
         where = (read_only(part.offsets), read_only(part.data))
 
@@ -62,6 +73,28 @@ class StringTable:
                 )  # fmt: skip
                 if row < part.size:
                     self._make_room(part.longest)
+        return codes
+
+    def _of_views(self, part: Views, threads: int) -> Codes:
+        codes = np.empty(part.size, dtype=np.int32)
+        numbers, held = part.numbers, part.numbers.reshape(-1).view(np.uint8)
+
+        def find(rows: slice) -> None:
+            row, number, data = rows.start, -1, NO_BYTES
+            # Strings lie in few buffers, one after another; where they are scattered, a copy is faster.
+            for _ in range(MOST_BUFFERS + (rows.stop - rows.start) // ROWS_PER_BUFFER):
+                row += find_viewed(
+                    read_only(numbers[row : rows.stop]), read_only(held[16 * row :]), data, number,
+                    self._table, self._arena, self._point, self._seal, codes[row : rows.stop],
+                )  # fmt: skip
+                if row == rows.stop:
+                    return
+                number = int(numbers[row, 2])
+                data = read_only(part.buffer(number))
+            codes[row : rows.stop] = self.codes(part.plain(slice(row, rows.stop)))
+
+        with loading("key views"), np.errstate(over="ignore"):
+            in_shares(find, part.size, threads)
         return codes
 
     def _make_room(self, longest: int) -> None:
@@ -99,6 +132,8 @@ class StringTable:
 
 class IntegerTable:
     """Integers of 64 bits: by distance from the lowest where they are dense, otherwise hashed in 32 bytes per key."""
+
+    size: int
 
     def __init__(self) -> None:
         self.size = 0

@@ -27,6 +27,7 @@ from dpfrugal.keys.arrays import (
     kind_of,
     parts,
     strings_of,
+    views_of,
     without_views,
 )
 from dpfrugal.keys.integers import arrow_of, home_type, integers_of
@@ -51,6 +52,8 @@ class KeyIndex:
     ``typed`` refuses keys whose type would have to be guessed from all of them: where some will be shown and others
     not, the type that is shown must not depend on the others. ``threads`` share the search of large batches.
     """
+
+    max_keys: int
 
     def __init__(self, keys: Any = None, *, max_keys: int = MOST_KEYS, typed: bool = False, threads: int = 1) -> None:
         self.max_keys = parameters.integer("max_keys", max_keys, 1, LARGEST_CODE)
@@ -177,7 +180,8 @@ class KeyIndex:
             return self._of_dictionary(part, null_keys)
         self._accept(kind, part)
         if self.kind in ("strings", "bytes"):
-            return self._looked_up(strings_of(part))
+            views = None if self._growing else views_of(part)
+            return self._looked_up(strings_of(part) if views is None else views)
         values, outside = integers_of(part, self._home)
         if outside is not None and self._growing:
             raise ItemTypeError(f"keys must be {self._home}, as in the first batch; these are {part.type}.")

@@ -78,6 +78,8 @@ def chosen_rows(
 class People:
     """Who is who: a code for each person's id, in the order in which they come."""
 
+    index: KeyIndex
+
     def __init__(self, threads: int = 1) -> None:
         self.index = KeyIndex(max_keys=LARGEST_CODE, threads=threads)
 
@@ -102,6 +104,8 @@ class PersonLimits:
     >>> people.set_aside
     1
     """
+
+    set_aside: int
 
     def __init__(self, max_items_per_person: int, max_keys_per_person: int | None = None) -> None:
         self._most_items = max_items_per_person

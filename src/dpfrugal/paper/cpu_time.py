@@ -22,6 +22,10 @@ class Clock:
     the run has to end.
     """
 
+    seconds: dict[str, float]
+    items: int
+    worked: Callable[[int], None]
+
     def __init__(self, worked: Callable[[int], None], stopping: Callable[[], bool]) -> None:
         self.seconds = dict.fromkeys(PARTS, 0.0)
         self.items = 0

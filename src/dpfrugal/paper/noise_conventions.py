@@ -5,7 +5,6 @@ estimate by 1000 first and then adds the noise of a sensitivity of 2 data units:
 the noise. Both are drawn by ``privacy.noise`` on the grid, as integers: as published for a sensitivity of 2000 steps.
 """
 
-import math
 from typing import Final, Literal
 
 from dpfrugal.estimators.grid import Grid
@@ -40,5 +39,4 @@ def released_as_published(estimate: float, guarantee: Guarantee) -> float:
 
 def mean_noise(guarantee: Guarantee, convention: Convention) -> float:
     """The expectation of |noise| in data units, by the formula for continuous noise."""
-    scale = guarantee.noise_scale(SENSITIVITIES[convention]) * GRID.step
-    return scale if guarantee.noise == "laplace" else scale * math.sqrt(2 / math.pi)
+    return guarantee.noise.mean_distance(guarantee.noise_scale(SENSITIVITIES[convention])) * GRID.step

@@ -89,6 +89,8 @@ class Watcher:
 class Run:
     """The tasks of some figures that are not done yet; ``go`` does them."""
 
+    rows: int
+
     def __init__(self, folder: Path, figures: list[str], scale: Scale, jobs: int) -> None:
         self._jobs = jobs
         self._runs = runs_in(folder)

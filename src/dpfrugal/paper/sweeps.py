@@ -68,6 +68,9 @@ def row_key(figure: str, convention: str, setting: Setting, repetition: int) -> 
 class Contender:
     """The estimator of one row: it sees the stream, and releases a value at its end."""
 
+    setting: Setting
+    published: bool
+
     def __init__(self, row: dict[str, Any], seed: int) -> None:
         self.row = row
         self.setting = Setting(**{column: row[column] for column in SETTING_COLUMNS})

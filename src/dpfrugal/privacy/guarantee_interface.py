@@ -6,16 +6,14 @@ by its name. tests/privacy/test_guarantees.py defines one.
 """
 
 import inspect
-import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields
-from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from dpfrugal.errors import ParameterTypeError
 from dpfrugal.parameters import probability
-from dpfrugal.privacy import discrete_gaussian
 from dpfrugal.privacy.event_probabilities import Probabilities
+from dpfrugal.privacy.noise_distributions import GAUSSIAN, LAPLACE, NoiseDistribution
 from dpfrugal.privacy.sensitivity import Sensitivity
 from dpfrugal.storage.json_values import fields_of
 
@@ -33,7 +31,7 @@ class Guarantee(ABC):
     ``size`` is the number that says how much is promised, and that adds up where guarantees of one kind compose.
     """
 
-    noise: ClassVar[Literal["laplace", "gaussian"]]
+    noise: ClassVar[NoiseDistribution]
     symbol: ClassVar[str]  # of ``size``, as it is printed
     # The rule by which sizes add up to a total of this kind, as ledgers record it; None: only (ε, δ) decides.
     composition_rule: ClassVar[str | None] = None
@@ -46,21 +44,26 @@ class Guarantee(ABC):
     def noise_scale(self, sensitivity: int | Sensitivity) -> float:
         """The scale of the integer noise: b of a discrete Laplace distribution, σ of a discrete Gaussian."""
 
-    @abstractmethod
     def noise_deviation(self, sensitivity: int | Sensitivity) -> float:
         """The standard deviation of the noise, by the formula for continuous noise."""
+        return self.noise.deviation(self.noise_scale(sensitivity))
 
-    @abstractmethod
     def noise_variance(self, sensitivity: int | Sensitivity) -> float:
-        """The variance of the integer noise."""
+        """The variance of the integer noise; 7.8354 for Laplace noise of scale 2."""
+        return self.noise.variance(self.noise_scale(sensitivity))
 
-    @abstractmethod
     def alpha(self, beta: float, sensitivity: int | Sensitivity = 2, *, exact: bool = False) -> float:
-        """α in grid steps: |noise| reaches it with probability β. ``exact``: the noise really added, in whole steps."""
+        """α in grid steps: |noise| reaches it with probability β, both tails.
 
-    @abstractmethod
+        The formula is that of continuous noise. ``exact=True`` gives the smallest whole number of grid steps
+        that the discrete noise really added reaches with probability at most β.
+        """
+        beta, scale = probability("beta", beta), self.noise_scale(sensitivity)
+        return self.noise.exact_alpha(scale, beta) if exact else self.noise.alpha(scale, beta)
+
     def paper_alpha(self, beta: float, sensitivity: int | Sensitivity = 2) -> float:
-        """α by the paper's formula."""
+        """α by the paper's formula, which bounds one tail only where the noise is Gaussian."""
+        return self.noise.paper_alpha(self.noise_scale(sensitivity), probability("beta", beta))
 
     @abstractmethod
     def covers(self, reported: float, sensitivity: int | Sensitivity) -> bool:
@@ -137,61 +140,13 @@ class Guarantee(ABC):
 class LaplaceNoise(Guarantee):
     """A guarantee that is kept by discrete Laplace noise."""
 
-    noise = "laplace"
-
-    def noise_deviation(self, sensitivity: int | Sensitivity) -> float:
-        """√2·b."""
-        return self.noise_scale(sensitivity) * math.sqrt(2)
-
-    def noise_variance(self, sensitivity: int | Sensitivity) -> float:
-        """2a/(1-a)², where a = e^(-1/b); 7.8352 for b = 2."""
-        scale = self.noise_scale(sensitivity)
-        if scale < 1e-3:  # the noise is 0 all but always
-            return 0.0
-        return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
-
-    def alpha(self, beta: float, sensitivity: int | Sensitivity = 2, *, exact: bool = False) -> float:
-        """α in grid steps: |noise| reaches it with probability β, by the paper's formula ln(1/β)·b.
-
-        The formula is that of continuous noise. ``exact=True`` gives the smallest whole number of grid steps
-        that the discrete noise really added reaches with probability at most β.
-        """
-        beta, scale = probability("beta", beta), self.noise_scale(sensitivity)
-        if not exact:
-            return scale * math.log(1 / beta)
-        # P[|X| ≥ k] = 2·exp(-k/b) / (1 + exp(-1/b)) for k ≥ 1
-        return float(max(1, math.ceil(scale * math.log(2 / (beta * (1 + math.exp(-1 / scale)))))))
-
-    paper_alpha = alpha
+    noise: ClassVar[NoiseDistribution] = LAPLACE
 
 
 class GaussianNoise(Guarantee):
     """A guarantee that is kept by discrete Gaussian noise."""
 
-    noise = "gaussian"
-
-    def noise_deviation(self, sensitivity: int | Sensitivity) -> float:
-        """σ."""
-        return self.noise_scale(sensitivity)
-
-    def noise_variance(self, sensitivity: int | Sensitivity) -> float:
-        """σ², which the discrete Gaussian does not exceed."""
-        return self.noise_scale(sensitivity) ** 2
-
-    def alpha(self, beta: float, sensitivity: int | Sensitivity = 2, *, exact: bool = False) -> float:
-        """α in grid steps: |noise| reaches it with probability β, both tails, by the normal quantile.
-
-        The formula is that of continuous noise. ``exact=True`` gives the smallest whole number of grid steps
-        that the discrete noise really added reaches with probability at most β.
-        """
-        beta, sigma = probability("beta", beta), self.noise_scale(sensitivity)
-        if exact:
-            return float(discrete_gaussian.two_sided_alpha(sigma, beta))
-        return sigma * NormalDist().inv_cdf(1 - beta / 2)
-
-    def paper_alpha(self, beta: float, sensitivity: int | Sensitivity = 2) -> float:
-        """The paper's equations 5 and 6, which bound one tail only: P[noise > alpha] ≤ beta."""
-        return self.noise_scale(sensitivity) * NormalDist().inv_cdf(1 - probability("beta", beta))
+    noise: ClassVar[NoiseDistribution] = GAUSSIAN
 
 
 def checked_guarantee(guarantee: G, kind: type[Guarantee] = Guarantee, name: str = "guarantee") -> G:

@@ -12,13 +12,14 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 from dpfrugal.errors import ParameterError
 from dpfrugal.parameters import one_of, positive, probability
 from dpfrugal.privacy import discrete_gaussian
 from dpfrugal.privacy.event_probabilities import Probabilities, least_epsilon, least_rho
 from dpfrugal.privacy.guarantee_interface import GaussianNoise, Guarantee, LaplaceNoise, checked_guarantee
+from dpfrugal.privacy.noise_distributions import NoiseDistribution
 from dpfrugal.privacy.sensitivity import Sensitivity
 from dpfrugal.privacy.zcdp_conversions import epsilon_of_zcdp, rho_for
 
@@ -41,7 +42,7 @@ class PureDP(LaplaceNoise):
 
     epsilon: float
     symbol = "ε"
-    composition_rule = "sum"
+    composition_rule: ClassVar[str | None] = "sum"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
@@ -198,7 +199,7 @@ class ZCDP(GaussianNoise):
 
     rho: float
     symbol = "ρ"
-    composition_rule = "zcdp"
+    composition_rule: ClassVar[str | None] = "zcdp"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", positive("rho", self.rho))
@@ -249,6 +250,16 @@ class ZCDP(GaussianNoise):
     def least_size(self, p: Probabilities, q: Probabilities) -> Probabilities:
         """The least ρ."""
         return least_rho(p, q)
+
+
+def of_noise(noise: NoiseDistribution, scale: float, sensitivity: Sensitivity) -> Guarantee:
+    """What noise of a scale promises by itself.
+
+    >>> print(of_noise(PureDP.noise, 4.0, Sensitivity.of(2)))
+    ε=0.5
+    """
+    kind = {PureDP.noise: PureDP(epsilon=1), ZCDP.noise: ZCDP(rho=1)}[noise]
+    return kind.of_size(noise.size(noise.distance(sensitivity) / scale))
 
 
 @lru_cache(maxsize=256)

@@ -88,13 +88,8 @@ def measurement(guarantee: Guarantee, sensitivity: Sensitivity) -> Callable[[lis
     opendp.enable_features("contrib")
     scale = guarantee.noise_scale(sensitivity)
     integers = opendp.vector_domain(opendp.atom_domain(T="i64"))
-    if guarantee.noise == "laplace":
-        sampler = opendp.make_laplace(integers, opendp.l1_distance(T="i64"), scale=scale)
-        reported = sampler.map(sensitivity.l1)
-    else:
-        sampler = opendp.make_gaussian(integers, opendp.l2_distance(T="f64"), scale=scale)
-        reported = sampler.map(sensitivity.l2)
-    if not guarantee.covers(reported, sensitivity):
+    sampler = guarantee.noise.sampler(opendp, integers, scale)
+    if not guarantee.covers(sampler.map(guarantee.noise.distance(sensitivity)), sensitivity):
         raise PrivacyError(
             f"The noise of scale {scale:g} does not give {guarantee} by OpenDP's privacy map; nothing was released."
         )

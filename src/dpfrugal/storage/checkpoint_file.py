@@ -32,6 +32,8 @@ from dpfrugal.version import __version__
 
 VERSION: Final = 2
 TITLE: Final = b"dpfrugal checkpoint %d: RAW PRIVATE STATE, not for publication\n"
+TITLE_LINE: Final = re.compile(rb"dpfrugal checkpoint (\d{1,9}): [^\n]{0,80}\n")
+LONGEST_TITLE: Final = 128
 DTYPES: Final = ("|b1", "|u1", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
 SEAL: Final = 32
 LARGEST: Final = 1 << 34
@@ -53,8 +55,8 @@ class Contents:
 def write(path: str | os.PathLike[str], contents: Contents) -> None:
     """Replace the file at ``path``: a crash leaves the old one or the new one, and the new one is on disk on return."""
     target = Path(path)
-    if target.is_dir():
-        raise CheckpointError(f"{target} is a directory; a checkpoint is a file.")
+    if what := durable.kind_of(target):
+        raise CheckpointError(f"{target} is {what}; a checkpoint is a file.")
     unfinished = target.with_name(f".{target.name}.{os.urandom(4).hex()}.{os.getpid()}.unfinished")
     try:
         _clear_unfinished(target)
@@ -73,18 +75,11 @@ def write(path: str | os.PathLike[str], contents: Contents) -> None:
 def read(path: str | os.PathLike[str], kind: str) -> Contents:
     """The contents of a checkpoint of that class, every byte of it checked."""
     source = Path(path)
-    if source.is_dir():
-        raise CheckpointError(f"{source} is a directory; a checkpoint is a file.")
-    try:
-        with source.open("rb") as file:
-            status = os.fstat(file.fileno())
-            data = file.read(LARGEST + 1)
-    except OSError as error:
-        raise CheckpointError(f"The checkpoint {source} could not be read: {error.strerror}.") from None
-    title = re.match(rb"dpfrugal checkpoint (\d{1,9}): [^\n]{0,80}\n", data)
+    data, mode = _whole(source)
+    title = TITLE_LINE.match(data)
     if title is None:
         raise CheckpointError(f"{source} is not a checkpoint.")
-    if status.st_mode & 0o077:
+    if mode & 0o077:
         warnings.warn(
             f"The checkpoint {source} is raw private state, and others than its owner may read it: chmod 600.",
             CheckpointWarning,
@@ -95,12 +90,53 @@ def read(path: str | os.PathLike[str], kind: str) -> Contents:
             f"{source} is a checkpoint of version {int(title[1])}; this dpfrugal reads version {VERSION}. "
             "Use the dpfrugal that wrote it."
         )
-    if len(data) > LARGEST or hashlib.sha256(data[:-SEAL]).digest() != data[-SEAL:]:
+    whole = memoryview(data)
+    if hashlib.sha256(whole[:-SEAL]).digest() != whole[-SEAL:]:
         raise CheckpointError(f"{source} is damaged or cut off: its checksum is wrong. Nothing was restored.")
-    contents = restored(source, lambda: _decoded(memoryview(data)[title.end() : -SEAL]))
+    contents = restored(source, lambda: _decoded(whole[title.end() : -SEAL]))
     if contents.kind != kind:
         raise CheckpointError(f"{source} is a checkpoint of {contents.kind}, not of {kind}.")
     return contents
+
+
+def to_bytes(contents: Contents) -> bytes:
+    """The same as one string of bytes, to be sent: raw private state."""
+    return b"".join(_encoded(contents))
+
+
+def of_bytes(data: bytes, kind: str, source: str) -> Contents:
+    """The contents of what ``to_bytes`` wrote, every byte of it checked; ``source`` names it in a refusal."""
+    title = TITLE % VERSION
+    if not isinstance(data, bytes | bytearray | memoryview) or bytes(data[: len(title)]) != title:
+        raise CheckpointError(f"{source} is not one that this version of dpfrugal wrote.")
+    if hashlib.sha256(data[:-SEAL]).digest() != bytes(data[-SEAL:]):
+        raise CheckpointError(f"{source} is damaged or cut off: its checksum is wrong. Nothing was taken in.")
+    contents = restored(source, lambda: _decoded(memoryview(data)[len(title) : -SEAL]))
+    if contents.kind != kind:
+        raise CheckpointError(f"{source} is of {contents.kind}, not of {kind}.")
+    return contents
+
+
+def _whole(source: Path) -> tuple[bytes, int]:
+    """The bytes of a file that begins as a checkpoint does, as many as it says that it has, and its mode."""
+    try:
+        with durable.opened_to_read(source) as file:
+            status = os.fstat(file.fileno())
+            size = status.st_size if status.st_size <= LARGEST else LONGEST_TITLE
+            data = file.read(min(size, LONGEST_TITLE))
+            if TITLE_LINE.match(data) is None:  # whatever it is, however large
+                raise CheckpointError(f"{source} is not a checkpoint.")
+            # One byte more than there is: a file that grows meanwhile is no checkpoint either.
+            data += file.read(size - len(data) + 1)
+    except durable.NoFile as error:
+        raise CheckpointError(f"{source} is {error}; a checkpoint is a file.") from None
+    except OSError as error:
+        raise CheckpointError(f"The checkpoint {source} could not be read: {error.strerror}.") from None
+    except MemoryError:
+        raise CheckpointError(f"The checkpoint {source} does not fit into the memory of this process.") from None
+    if len(data) != status.st_size:
+        raise CheckpointError(f"{source} is damaged or cut off: its checksum is wrong. Nothing was restored.")
+    return data, status.st_mode
 
 
 def restored(source: str | os.PathLike[str], work: Callable[[], T]) -> T:

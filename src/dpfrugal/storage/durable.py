@@ -1,7 +1,42 @@
-"""Files that survive a crash: what was written, and the name it was given, are on disk before a function returns."""
+"""Files that survive a crash: what was written, and the name it was given, are on disk before a function returns.
+
+Only regular files are read: a pipe would wait for a writer for ever, and a device never ends.
+"""
 
 import os
+import stat
 from collections.abc import Iterable
+from typing import BinaryIO, Final
+
+KINDS: Final = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+class NoFile(Exception):  # noqa: N818 - its message says what there is instead
+    """What was named is no regular file."""
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """What there is instead of a regular file; empty where there is one, or nothing."""
+    try:
+        return KINDS.get(stat.S_IFMT(os.stat(path).st_mode), "")
+    except OSError:
+        return ""
+
+
+def opened_to_read(path: str | os.PathLike[str]) -> BinaryIO:
+    """A regular file, open; ``NoFile`` for anything else, without waiting for it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    kind = KINDS.get(stat.S_IFMT(os.fstat(descriptor).st_mode))
+    if kind is not None:
+        os.close(descriptor)
+        raise NoFile(kind)
+    return os.fdopen(descriptor, "rb")
 
 
 def write_new(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:

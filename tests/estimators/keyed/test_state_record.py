@@ -145,7 +145,20 @@ def test_watch_by__goes_on_from_its_checkpoint(tmp_path: Path) -> None:
         "".join(f"{'ab'[i % 2]} {i % 7}\n" for i in range(250)),
     )
     keys.write_text("a\nb\n")
-    options = ["watch", "--by", "--keys", keys, "-q", 0.5, "--epsilon", 1, "--every", 100]
+    options = [
+        "watch",
+        "--by",
+        "--keys",
+        keys,
+        "-q",
+        0.5,
+        "--epsilon",
+        1,
+        "--every",
+        100,
+        "--algorithm",
+        "dp-frugal-1u",
+    ]
     options += ["--checkpoint", tmp_path / "w.private", "--ledger", ledger, "--dataset", "clicks"]
     run("ledger", "add", ledger, "clicks", "--epsilon", 1)
     first = run(*options, text=lines)

@@ -248,3 +248,11 @@ def test_read_column__of_files_with_integers_and_floats_is_one_of_floats(tmp_pat
     pq.write_table(pa.table({"x": pa.array([1], pa.uint64())}), tmp_path / "c.parquet")
     with pytest.raises(dpf.ItemTypeError, match="one type"):
         read_column(str(tmp_path), "x", "raise")
+
+
+@pytest.mark.parametrize("epsilon", [1e3, 1e4, 1e6])
+def test_private_quantiles__a_promise_that_hides_nothing_overflows_nothing(epsilon: float) -> None:
+    weak = dpf.PureDP(epsilon=epsilon)
+    assert dpf.private_quantiles(np.zeros(1000), 0.5, weak).value == 0.0
+    low, high = dpf.private_quantiles(np.arange(1000.0), [0.1, 0.9], weak).values
+    assert (low, high) == (pytest.approx(100, abs=1), pytest.approx(900, abs=1))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal.estimators.table.release import shown_value
+from dpfrugal.estimators.display.shown_values import shown_value
 
 RNG = np.random.default_rng(11)
 FLOATS = RNG.lognormal(3, 1, 5001)

@@ -103,7 +103,7 @@ def known(release: "TableRelease") -> list[tuple[float, Any, Any, Any]]:
 
 def texts(value: Any, low: Any, high: Any) -> list[str]:
     """A value and the ends of its interval as text; blank where there is none."""
-    from dpfrugal.estimators.table.release import shown_value
+    from dpfrugal.estimators.display.shown_values import shown_value
 
     width = high - low if isinstance(low, float) and isinstance(high, float) else None
     return ["" if each is None else shown_value(each, width) for each in (value, low, high)]

@@ -39,7 +39,7 @@ NEAREST = 1e-9  # no quantile is sought closer to 0 or 1: no stream is long enou
 
 
 def noise_variance(guarantee: Guarantee, sensitivity: Sensitivity) -> float:
-    """The variance of the integer noise of one count: 7.8352 for ε = 1 and a histogram."""
+    """The variance of the integer noise of one count: 7.8354 for ε = 1 and a histogram."""
     if guarantee.noise_scale(sensitivity) > LARGEST_SCALE:
         raise ParameterError(f"The guarantee {guarantee} is too strong: its noise would exceed any count.")
     return guarantee.noise_variance(sensitivity)
@@ -55,6 +55,10 @@ def segment_exposure(guarantee: Guarantee, histogram: Sensitivity, number: Sensi
 
 class SegmentPlanner:
     """A state machine: ``edges`` and ``segment_length`` out, ``absorb(counts)`` in, ``estimates`` at any time."""
+
+    items: int
+    segment_length: int
+    edges: NDArray[np.float64]
 
     def __init__(
         self,

@@ -13,14 +13,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ItemTypeError, ParameterError
 from dpfrugal.estimators.table.base.kinds import Kind
-from dpfrugal.estimators.table.choices.answers import ranks_of
+from dpfrugal.estimators.table.choices.answers import prepare
 from dpfrugal.estimators.table.choices.intervals import IntervalOf
 from dpfrugal.estimators.table.choices.plan import Asked, plan_of
 from dpfrugal.estimators.table.private_quantiles import draw_release, interval_rule, rows_of, source_name
@@ -30,6 +30,9 @@ from dpfrugal.estimators.table.rows.table_schemas import many_times, numeric_col
 from dpfrugal.parameters import NanPolicy, Neighbours
 from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, checked_guarantee
 from dpfrugal.privacy.zcdp_conversions import rho_for
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -54,6 +57,19 @@ class Description:
 
     def __str__(self) -> str:
         return "\n".join([*(f"{name}: {release}" for name, release in self.columns.items()), self.split])
+
+    def _repr_html_(self) -> str:
+        from dpfrugal.estimators.display.html import columns_html
+
+        return columns_html({name: release.answers() for name, release in self.columns.items()}, self.split)
+
+    def plot(self, title: str = "") -> "Figure":
+        """Draw a box per column with matplotlib: whiskers at the outermost quantiles; the figure is returned."""
+        from dpfrugal.estimators.display.box_plots import box_plots
+
+        confidence = next(iter(self.columns.values())).confidence
+        answers = {name: release.answers() for name, release in self.columns.items()}
+        return box_plots(answers, f"{title}: {self.split}" if title else self.split, confidence)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: one record per column, as ``TableRelease`` has it."""
@@ -120,7 +136,7 @@ def describe(
         kind, rows, number = _rows(data, name, person, asked, parameters.nan_policy(nan_policy), each)
         if not number and neighbours == "replace":
             raise ItemError("The data has no rows: there is no quantile to find.")
-        rows.prepare(ranks_of(plan, rows.rows))
+        prepare(rows, plan)
         found[name] = kind, rows, number
     account.before_noise()
     with account.owning_up():

@@ -14,6 +14,7 @@ from dpfrugal.estimators.keyed.release_table import total_cost
 from dpfrugal.estimators.table.choices.group_answers import GroupAnswers
 from dpfrugal.estimators.table.choices.plan import Plan
 from dpfrugal.estimators.table.release import RELATIONS
+from dpfrugal.estimators.table.rows.engine_rows import EngineGroups
 from dpfrugal.estimators.table.rows.grouped_rows import GroupedRows
 from dpfrugal.privacy.guarantees import ApproxDP
 
@@ -22,7 +23,7 @@ RESERVED: Final = ("key", "quantile", "value", "lower", "upper", "rows", "reason
 
 
 def group_table(
-    grouped: GroupedRows,
+    grouped: GroupedRows | EngineGroups,
     plan: Plan,
     found: GroupAnswers,
     quantiles: tuple[float, ...],
@@ -58,7 +59,7 @@ def group_table(
     return pa.table(columns).replace_schema_metadata(metadata)
 
 
-def key_columns(grouped: GroupedRows) -> dict[str, Any]:
+def key_columns(grouped: GroupedRows | EngineGroups) -> dict[str, Any]:
     """The columns of the keys under the names that they are shown by."""
     if len(grouped.key_columns) == 1:
         return {"key": next(iter(grouped.key_columns.values()))}
@@ -66,7 +67,7 @@ def key_columns(grouped: GroupedRows) -> dict[str, Any]:
 
 
 def claim(
-    grouped: GroupedRows,
+    grouped: GroupedRows | EngineGroups,
     plan: Plan,
     discover_keys: ApproxDP | None,
     max_items_per_person: int,

@@ -13,12 +13,14 @@ from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ParameterError
 from dpfrugal.estimators.table.base.base_measure import Base
 from dpfrugal.estimators.table.base.kinds import Kind, hinted
-from dpfrugal.estimators.table.choices.answers import answers, intervals_around, ranks_of
+from dpfrugal.estimators.table.choices.answers import answers, intervals_around, prepare
 from dpfrugal.estimators.table.choices.intervals import IntervalOf, IntervalRule
 from dpfrugal.estimators.table.choices.plan import Asked, Plan, plan_of
 from dpfrugal.estimators.table.choices.radius import Interval
 from dpfrugal.estimators.table.release import TableRelease
 from dpfrugal.estimators.table.rows.columns import read_column
+from dpfrugal.estimators.table.rows.engine_rows import EngineColumn
+from dpfrugal.estimators.table.rows.engine_tables import Columns, engine_of
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, SortedRows
 from dpfrugal.estimators.table.rows.person_rows import person_rows
 from dpfrugal.inputs.file_sets import FileSet
@@ -97,7 +99,7 @@ def private_quantiles(
     kind, number = column_read.kind, column_read.number
     base = hinted(kind, low, high, decimals)
     rows = column_read.ordered(base.low, base.high)
-    rows.prepare(ranks_of(plan, rows.rows))  # whatever the rows are read from is read before anything is spent
+    prepare(rows, plan)
     account.before_noise()
     with account.owning_up():
         return draw_release(rows, number, plan, base, kind, checked)
@@ -121,11 +123,15 @@ def rows_of(
     header: bool | None = None,
 ) -> RowsRead:
     """A column that was read, of which only so many rows of a person count where ``person`` names ids."""
-    if person is None:
+    if person is not None and column is None:
+        raise ParameterError("column must name a column of the table where person names one; it was not given.")
+    source = None if column is None else engine_of(data)
+    if source is not None and column is not None:
+        found = EngineColumn(source.open(Columns(column, (), person, rows_per_person)), nan_policy)
+        return RowsRead(found.kind, found.number, found.ordered)
+    if person is None or column is None:
         read = read_column(data, column, nan_policy, memory, header=header)
         return RowsRead(read.kind, read.rows, read.ordered)
-    if column is None:
-        raise ParameterError("column must name a column of the table where person names one; it was not given.")
     kind, codes, number = person_rows(data, column, person, rows_per_person, nan_policy)
     return RowsRead(kind, number, lambda least, most: SortedRows(codes, least, most))
 

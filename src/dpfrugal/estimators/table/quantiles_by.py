@@ -18,12 +18,13 @@ from dpfrugal.errors import ItemError, ParameterError
 from dpfrugal.estimators.keyed.quantiles_by import walked_quantiles_by
 from dpfrugal.estimators.keyed.release_table import total_cost
 from dpfrugal.estimators.table.base.kinds import hinted
+from dpfrugal.estimators.table.choices.answers import reaches_of
 from dpfrugal.estimators.table.choices.group_answers import Progress, answer_groups
 from dpfrugal.estimators.table.choices.intervals import IntervalOf
 from dpfrugal.estimators.table.choices.plan import Asked, plan_of
 from dpfrugal.estimators.table.group_table import group_table
 from dpfrugal.estimators.table.private_quantiles import interval_rule, source_name
-from dpfrugal.estimators.table.rows.grouped_rows import read_groups
+from dpfrugal.estimators.table.rows.grouped_rows import groups_of
 from dpfrugal.keys.index import MOST_KEYS
 from dpfrugal.parameters import NanPolicy, Neighbours, NullKeys
 from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, checked_guarantee
@@ -121,7 +122,7 @@ def quantiles_by(
         asked={"column": column, "by": by if isinstance(by, str) else list(by), "quantiles": list(checked)}
         | {"source": source_name(data)},
     )
-    grouped = read_groups(
+    grouped = groups_of(
         data, column, by, keys=keys, discover_keys=discover_keys, other=other, null_keys=null_keys, person=person,
         max_items_per_person=per_person, max_keys_per_person=keys_per_person, nan_policy=nan_policy,
         max_keys=max_keys, memory=memory,
@@ -129,8 +130,10 @@ def quantiles_by(
     if not grouped.rows and neighbours == "replace":
         raise ItemError("The data has no rows: there is no quantile to find.")
     base = hinted(grouped.kind, low, high, decimals)
+    grouped.prepare(reaches_of(plan))  # before anything is spent
     account.before_noise()
     with account.owning_up():
         shown = grouped.discover()
+        shown.prepare(reaches_of(plan))
         found = answer_groups(shown, plan, base, progress)
         return group_table(shown, plan, found, checked, discover_keys, per_person, keys_per_person)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from dpfrugal.errors import ParameterError
+from dpfrugal.estimators.display.answers import Answer
+from dpfrugal.estimators.display.shown_values import shown_value
 from dpfrugal.estimators.releases import SHOWN_BETA, Release
 from dpfrugal.estimators.table.choices.intervals import IntervalOf
 from dpfrugal.estimators.table.choices.plan import Plan
@@ -112,10 +114,22 @@ class TableRelease(Release):
             _shown(q, value, low, high) for q, value, (low, high) in zip(self.quantiles, self.values, ends, strict=True)
         )
         how_sure = "" if self.confidence is None else f" ({100 * self.confidence:g}%)"
+        doubts = "".join(f"; {reason}" for reason in self.reasons if reason)
+        return f"{shown}{how_sure}, {self._claim()}{doubts}"
+
+    def _claim(self) -> str:
         changed = "replaced" if self.neighbours == "replace" else "added or removed"
         rows = "" if self.items is None else f", {self.items:,} rows"
-        doubts = "".join(f"; {reason}" for reason in self.reasons if reason)
-        return f"{shown}{how_sure}, {self.guarantee} per {self.unit} {changed}{rows}{doubts}"
+        return f"{self.guarantee} per {self.unit} {changed}{rows}"
+
+    def _how_sure(self) -> str:
+        return "" if self.confidence is None else f"{100 * self.confidence:g}% intervals; "
+
+    def answers(self) -> list[Answer]:
+        """Internal: what notebooks and pictures show."""
+        ends = [(None, None)] * len(self.values) if self.lower is None else self.intervals()
+        found = zip(self.quantiles, self.values, ends, self.reasons, strict=True)
+        return [Answer(q, value, *interval, reason) for q, value, interval, reason in found]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; dates, timestamps, durations and decimals are strings, and what is private or unknown is null."""
@@ -143,17 +157,6 @@ def _shown(q: float, value: Any, low: Any, high: Any) -> str:
     width = high - low if isinstance(low, float) and isinstance(high, float) else None
     ends = ", ".join("…" if end is None else shown_value(end, width) for end in (low, high))
     return f"q={q:g}: {shown_value(value, width)} in [{ends}]"
-
-
-def shown_value(value: Any, width: float | None = None) -> str:
-    """A value as text: a float with as many digits as an interval of this width can tell, at least six."""
-    if not isinstance(value, float):
-        return str(value)
-    digits = 6
-    if width is not None and 0 < width < math.inf and value and math.isfinite(value):
-        digits = min(17, max(digits, 3 + math.floor(math.log10(abs(value))) - math.floor(math.log10(width))))
-    shown, whole = f"{value:.{digits}g}", repr(value)
-    return whole.removesuffix(".0") if width == 0 or len(whole) <= len(shown) else shown
 
 
 def _plain(value: Any) -> Any:

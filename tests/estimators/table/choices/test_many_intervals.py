@@ -16,6 +16,7 @@ from dpfrugal.estimators.table.choices.radius import Interval, choose_interval
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics
 from dpfrugal.privacy import choice
 from dpfrugal.privacy.choice import Bits
+from tests.support.whole_windows import whole
 
 NOTHING = np.zeros(0, dtype=np.int64)
 
@@ -48,7 +49,7 @@ def test_choose_intervals__uncertain_groups_are_left_to_the_twin(monkeypatch: py
     monkeypatch.setattr(choice, "words", lambda groups, each: drawn)
     starts, values = np.zeros(7, dtype=np.int64), np.arange(6)
     low, high, bounded = choose_intervals(
-        NOTHING, starts, base_of_integers(-9, 9), values, Fraction(1, 2), Margin(0, 1), Fraction(1, 10**15)
+        *whole(NOTHING, starts), base_of_integers(-9, 9), values, Fraction(1, 2), Margin(0, 1), Fraction(1, 10**15)
     )
     assert asked == [0, 1, 2]
     assert bounded.tolist() == [False, True, False, True, False, True]
@@ -61,7 +62,7 @@ def test_choose_intervals__hold_the_margin_on_both_sides_in_every_group() -> Non
     starts, values, slope = np.arange(31) * 1000, rows[:, 500].copy(), Fraction(1)
     margin = IntervalRule().margin(Fraction(1, 2), slope)
     low, high, bounded = choose_intervals(
-        rows.ravel(), starts, base_of_doubles(), values, Fraction(1, 2), margin, slope
+        *whole(rows.ravel(), starts), base_of_doubles(), values, Fraction(1, 2), margin, slope
     )
     assert bounded.all()
     nearer = np.minimum(500 - (rows < low[:, None]).sum(axis=1), (rows <= high[:, None]).sum(axis=1) - 500)
@@ -73,7 +74,13 @@ def test_choose_intervals__progress_counts_the_groups(monkeypatch: pytest.Monkey
     seen: list[int] = []
     starts, values = np.zeros(11, dtype=np.int64), np.zeros(10, dtype=np.int64)
     low, high, bounded = choose_intervals(
-        NOTHING, starts, base_of_integers(-1, 1), values, Fraction(1, 2), Margin(0, 2**16), Fraction(1), seen.append
+        *whole(NOTHING, starts),
+        base_of_integers(-1, 1),
+        values,
+        Fraction(1, 2),
+        Margin(0, 2**16),
+        Fraction(1),
+        seen.append,
     )
     assert seen == [4, 8, 10]
     assert low.dtype == high.dtype == np.int64
@@ -83,6 +90,11 @@ def test_choose_intervals__progress_counts_the_groups(monkeypatch: pytest.Monkey
 
 def test_choose_intervals__of_no_groups_are_none() -> None:
     found = choose_intervals(
-        NOTHING, np.zeros(1, dtype=np.int64), base_of_doubles(), NOTHING, Fraction(1, 2), Margin(0, 1), Fraction(1)
+        *whole(NOTHING, np.zeros(1, dtype=np.int64)),
+        base_of_doubles(),
+        NOTHING,
+        Fraction(1, 2),
+        Margin(0, 1),
+        Fraction(1),
     )
     assert [part.size for part in found] == [0, 0, 0]

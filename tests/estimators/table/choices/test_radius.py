@@ -15,6 +15,7 @@ from dpfrugal.estimators.table.choices.radius import (
     FINEST,
     FIRST_STEP,
     LAST_STEP,
+    ROUND,
     Radii,
     Spares,
     choose_interval,
@@ -47,11 +48,11 @@ def test_radii__grow_around_the_value_from_itself_to_everything(name: str, value
     assert 2 * radii.masses[-1] == radii.masses.sum()
 
 
-def test_radii__name_every_radius_to_a_fortieth() -> None:
+def test_radii__name_every_radius_to_a_fifteenth() -> None:
     radii = radii_around(base_of_doubles(), code_of(base_of_doubles(), 40.0))
     ends = doubles_of(radii.high)[:-1] - 40.0
     between = ends[(ends > 1e-9) & (ends < 100)]
-    assert (np.diff(between) <= between[1:] / 40).all()
+    assert (np.diff(between) <= between[1:] / 15).all()
 
 
 @pytest.mark.parametrize("value", [0, 1, 50])
@@ -65,7 +66,7 @@ def test_radii__of_unsigned_integers_have_the_octaves_of_their_values(value: int
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from([BASES["integers"], BASES["few"], UNSIGNED.base]), st.integers(-(2**63), 2**63 - 1))
 def test_radii__of_integers_are_whole_and_clipped(base: Base, value: int) -> None:
-    """By Python's integers: the ends are the value ± 2^(k/32), rounded down, as far as the base reaches."""
+    """By Python's integers: the ends are the value ± 2^(k/16) or round, rounded down, as far as the base reaches."""
     value = min(max(value, base.low), base.high)
     radii = radii_around(base, value)
     whole = [int(Fraction(float(radius))) for radius in radius_tables().radii if radius < 2.0**70]
@@ -74,14 +75,19 @@ def test_radii__of_integers_are_whole_and_clipped(base: Base, value: int) -> Non
     assert found <= ends | {(base.low, base.high)}
 
 
-def test_radius_tables__have_32_radii_an_octave() -> None:
+def test_radius_tables__have_16_radii_an_octave() -> None:
     tables = radius_tables()
     steps = np.arange(FIRST_STEP, LAST_STEP + 1)
-    normal = (steps >= -1022 * 32) & (steps <= 1023 * 32)
-    whole = normal & (steps % 32 == 0)
-    assert tables.radii[whole].tolist() == [math.ldexp(1.0, octave) for octave in range(-1022, 1024)]
-    assert np.allclose(tables.radii[normal][1:] / tables.radii[normal][:-1], 2 ** (1 / 32), rtol=2**-50, atol=0)
-    assert tables.radii[steps < -1074 * 32].tolist() == [5e-324] * ((FINEST - 1) * 32)
+    normal = (steps >= -1022 * 16) & (steps <= 1023 * 16)
+    plain, octaves = normal & (tables.factors == 1), steps // 16
+    expected = np.ldexp(2.0 ** (steps % 16 / 16), np.where(plain, octaves, 0))
+    assert np.allclose(tables.radii[plain], expected[plain], rtol=2**-50, atol=0)
+    round_ones = {float(f"{digit}e{power}") for power in range(-307, 308) for digit in (1, 2, 5)}
+    assert set(tables.radii[tables.factors == ROUND].tolist()) == round_ones
+    ratios = tables.radii[normal][1:] / tables.radii[normal][:-1]
+    assert ratios.min() > 2 ** (1 / 33)
+    assert ratios.max() < 2 ** (3 / 32)
+    assert tables.radii[steps < -1074 * 16].tolist() == [5e-324] * ((FINEST - 1) * 16)
     assert (np.diff(tables.radii) >= 0).all()
 
 
@@ -108,9 +114,10 @@ def test_spares__have_the_weights_of_the_definition(
     weights = spares.exact()
     spared = [spare(rows, int(low), int(high), q) for low, high in zip(radii.low, radii.high, strict=True)]
     for index, weight in enumerate(weights):
-        over = Fraction(0) if index == 0 else spared[index - 1] - margin
-        under = Fraction(0) if index == radii.unbounded else margin - spared[index]
-        assert weight.exponent == slope * min(max(over, under, Fraction(0)), Fraction(spares.cap))
+        cap = Fraction(spares.cap)
+        over = -cap if index == 0 else spared[index - 1] - margin
+        under = -cap if index == radii.unbounded else margin - spared[index]
+        assert weight.exponent == slope * min(max(over, under, -cap), cap)
         assert weight.mass == radii.masses[index]
         assert spares.approximate[index] == pytest.approx(float(weight.to_decimal(30)), rel=2**-43, abs=2.0**-700)
 

@@ -307,8 +307,8 @@ def test_read_groups__reads_again_what_may_not_be_held_at_once(
         groups = read_groups(data, "x", "key", other=other, memory=memory, **options).discover()
         found: dict[Any, Any] = {}
         held = []
-        for first, part in groups.parts():
-            assert first == len(found)
+        for here, part in groups.parts():
+            assert here.start == len(found)
             found |= contents(part)
             held.append(part.sizes)
         assert list(found.items()) == [(key, [int(value) for value in values]) for key, values in expected.items()]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpfrugal.errors import TableError
 from dpfrugal.estimators.table.rows import brackets, scanning, selected_rows
-from dpfrugal.estimators.table.rows.native_rows import TYPES, as_native, codes_of_rows, ends_of, least_from, most_upto
+from dpfrugal.estimators.table.rows.native_rows import TYPES, codes_of_rows
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, SortedRows
 from dpfrugal.estimators.table.rows.selected_rows import SelectedRows
 
@@ -162,22 +162,3 @@ def test_selected_rows__show_no_row() -> None:
     rows = SelectedRows(Held([np.array([123456, 123457] * 500)]))
     rows.window(400, 600, None, None)
     assert "12345" not in repr(rows) + repr(rows._known)
-
-
-@given(st.lists(st.floats(allow_nan=False, width=32)), st.integers(-0x7FF0000000000000, 0x7FF0000000000000))
-def test_native_rows__ends_of_float32_enclose_exactly(values: list[float], code: int) -> None:
-    rows, limits = np.array(values, dtype=np.float32), np.array([code])
-    codes = codes_of_rows(rows)
-    assert (rows >= least_from(limits, rows.dtype)[0]).tolist() == (codes >= code).tolist()
-    assert (rows <= most_upto(limits, rows.dtype)[0]).tolist() == (codes <= code).tolist()
-
-
-@pytest.mark.parametrize("name", ["f2", "f4", ">f8", "g", "i1", "u2", "u4", "u8", "i8", ">i4"])
-def test_native_rows__are_of_few_types_and_keep_their_values(name: str) -> None:
-    rows = np.array([1, 2, 3], dtype=name)[::2]
-    native = as_native(rows)
-    assert native.dtype in TYPES
-    assert native.flags.c_contiguous
-    assert native.tolist() == rows.tolist()
-    least, most = ends_of(native.dtype)
-    assert ((codes_of_rows(native) >= least) & (codes_of_rows(native) <= most)).all()

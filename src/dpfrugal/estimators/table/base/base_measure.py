@@ -4,8 +4,9 @@ A base is a sum of components with integer weights. A component is an ordered se
 all codes) and a spread over their indices (``spreads``). The mass of any range of codes is known as an integer and in
 float64.
 
-Worked number: of the base of doubles a quarter is spread over doubles, the binade from 4 to 8 having 0.24%, and most of
-the rest lies on numbers that people write: 7 has 0.061% of the whole, 6.99 has 0.028%, 7.25 has 0.0037%, 0 has 2.4%.
+Worked number: of the base of doubles a sixth is spread over doubles, the binade from 4 to 8 having 0.18%; half lies on
+numbers that people write: 7 has 0.042% of the whole, 6.99 has 0.021%, 0 has 2.0%; and a third on numbers that are
+computed: 9 knots in miles, 10.357019999999999, has 0.00032%.
 """
 
 import math
@@ -13,19 +14,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.estimators.table.base.codes import INFINITY, Codes, doubles_of
-from dpfrugal.estimators.table.base.spacings import MOST_INDEX, Decimals, Every, Multiples, PowersOfTwo, Sizes, Spacing
+from dpfrugal.estimators.table.base.spacings import (
+    MOST_INDEX,
+    Beside,
+    Decimals,
+    Every,
+    Multiples,
+    PowersOfTwo,
+    Sizes,
+    Spacing,
+)
 from dpfrugal.estimators.table.base.spreads import Binades, Even, Places, Single, Spread
 from dpfrugal.kernels.bit_layout import UNIT_BITS
 from dpfrugal.privacy import choice
 
 # How finely a range between two known answers is divided, in bits.
 FINE_BITS: Final = 40
+# Numbers that were computed: with five and six decimals, and 2520ths (minutes as hours, months as years, thirds).
+COMPUTED: Final = (Beside(10**5), Beside(10**6), Beside(2520))
+# Whole numbers of one unit in another: knots in mph and in m/s, miles in km, pounds in kg. Others are short decimals,
+# as feet in metres or °C in °F, or are among the numbers with six decimals.
+UNITS: Final = tuple(Beside(10**6, step) for step in (1150780, 514444, 1609344, 453592))
 # What 0 has in the base of doubles, as no number is met more often: about half of what all doubles up to 0.001 have.
 ZERO_WEIGHT: Final = 512 << UNIT_BITS
 
@@ -56,8 +71,7 @@ class Regions:
 
     def __init__(self, components: Sequence[Component], low: int, at: Codes, high: int) -> None:
         self._components = components
-        codes = np.concatenate([[low], at, [high]])
-        self._places = [_interleaved(component, codes) for component in components]
+        self._places = _places(components, np.concatenate([[low], at, [high]]))
 
     @cached_property
     def approximate(self) -> NDArray[np.float64]:
@@ -86,14 +100,32 @@ class Regions:
         return places.exact(region + 1) - places.exact(region)
 
 
-def _interleaved(component: Component, codes: Codes) -> Places:
-    """The cumulative masses at all ends of regions: from below the first code to up to the last."""
-    below, upto = component.around(codes)
-    high, low = (
-        np.concatenate([one[:1], np.stack([one[1:-1], other[1:-1]], axis=1).ravel(), other[-1:]])
-        for one, other in ((below.high, upto.high), (below.low, upto.low))
-    )
-    return Places(high, low, below.bits)
+def _places(components: Sequence[Component], codes: Codes) -> list[Places]:
+    """The cumulative masses of each component at all ends of regions: from below the first code to up to the last.
+
+    Components with one spread are asked together, as many short arrays take longer than a long one.
+    """
+    found: list[Places | None] = [None] * len(components)
+    together: dict[Spread, list[int]] = {}
+    for at, part in enumerate(components):
+        if part.spacing is None:
+            below, upto = part.around(codes)
+            found[at] = Places(_interleaved(below.high, upto.high), _interleaved(below.low, upto.low), below.bits)
+        else:
+            together.setdefault(part.spread, []).append(at)
+    for spread, group in together.items():
+        spacings = [spacing for at in group if (spacing := components[at].spacing) is not None]
+        joined = spread.upto(np.concatenate([_interleaved(*spacing.around(codes)) for spacing in spacings]))
+        highs, lows = np.split(joined.high, len(group)), np.split(joined.low, len(group))
+        for at, high, low in zip(group, highs, lows, strict=True):
+            found[at] = Places(high, low, joined.bits)
+    return [places for places in found if places is not None]
+
+
+def _interleaved(below: NDArray[Any], upto: NDArray[Any]) -> NDArray[Any]:
+    """What belongs to the ends of regions: below the first code, below and up to each, up to the last."""
+    pairs = np.stack([below, upto], axis=1).ravel()
+    return np.concatenate([pairs[:1], pairs[2:-2], pairs[-1:]])
 
 
 @dataclass(frozen=True)
@@ -175,17 +207,18 @@ def _exponent(ends: NDArray[np.float64]) -> int | None:
 
 
 def base_of_doubles() -> Base:
-    """All doubles and ±inf: three quarters of the mass on numbers that people write, almost a quarter on all doubles.
+    """All doubles and ±inf: most of the mass on numbers that people write and compute, a sixth on all doubles.
 
-    People write multiples of 1, 0.1, …, 0.0001, of 0.25, and prices just below a whole number, as 12.99; 0 has some
-    more. Of the other quarter most is spread over doubles of ordinary size, from 2^-16 to 2^16, and less over those
-    from 2^-64 to 2^64, from 2^-256 to 2^256, and over all: sizes that are met more often have more mass, and what lies
-    next to 0 has not too much.
+    People write multiples of 1, 0.1, 0.01 and 0.001, and prices just below a whole number, as 12.99; 0 has some more.
+    Numbers with five and six decimals, fractions of 2520 = 8·9·5·7 and whole numbers of one unit in another are rather
+    computed than written, so they share their mass with the doubles next to them. Of the rest most is spread over
+    doubles of ordinary size, from 2^-16 to 2^16, and less over those from 2^-64 to 2^64, from 2^-256 to 2^256, and over
+    all: sizes that are met more often have more mass, and what lies next to 0 has not too much.
     """
     # In units of 2^63: 107 binades of a lattice, 64, 256 and 1024 of sizes, 4094 of all doubles.
-    spacings: list[Spacing] = [Decimals(places) for places in range(5)]
-    spacings += [Every(25, 0, Decimals(2)), Every(100, -1, Decimals(2))]
-    weights = (64, 32, 32, 16, 16, 16, 32)
+    spacings: list[Spacing] = [*(Decimals(places) for places in range(4)), Every(100, -1, Decimals(2))]
+    spacings += [*COMPUTED, *UNITS]
+    weights = (64, 32, 32, 16, 32, 64, 32, 32, *(2 for _ in UNITS))
     lattices = [Component(weight, Binades(), spacing) for spacing, weight in zip(spacings, weights, strict=True)]
     sizes = [Component(weight << 9, Even(), Sizes(reach)) for reach, weight in ((16, 256), (64, 16), (256, 2))]
     zero = Component(ZERO_WEIGHT, Single(0))
@@ -199,7 +232,12 @@ def base_of_decimals(places: int) -> Base:
     return Base(*ends, (Component(1, Binades(), spacing),), spacing, of_doubles=True)
 
 
-def base_of_integers(low: int = -(2**63), high: int = 2**63 - 1, *, zero: int = 0, steps: Sequence[int] = ()) -> Base:
-    """Integers whose zero has the code ``zero``; and, with a quarter of the weight, the multiples of each step."""
-    parts = [Component(4, Binades(zero)), *(Component(1, Binades(), Multiples(step)) for step in steps)]
-    return Base(low, high, tuple(parts))
+def base_of_integers(low: int = -(2**63), high: int = 2**63 - 1, *, zero: int = 0) -> Base:
+    """Integers whose zero has the code ``zero``."""
+    return Base(low, high, (Component(4, Binades(zero)),))
+
+
+def base_of_times(low: int, high: int, steps: Sequence[int], reach: int) -> Base:
+    """Integers, and with four times the weight the multiples of each step, not farther from 0 than ``reach``."""
+    parts = [Component(4, Binades(), Multiples(step, reach // step)) for step in steps]
+    return Base(low, high, (Component(1, Binades()), *parts))

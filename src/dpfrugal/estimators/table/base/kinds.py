@@ -20,14 +20,17 @@ from dpfrugal.estimators.table.base.base_measure import (
     base_of_decimals,
     base_of_doubles,
     base_of_integers,
+    base_of_times,
 )
 from dpfrugal.estimators.table.base.codes import Codes, codes_of, doubles_of
 from dpfrugal.parameters import integer
 
 MOST_DECIMALS: Final = 15
 LEAST, MOST = -(2**63), 2**63 - 1
-# How many of a unit of time make the next larger ones: answers lie more often on whole seconds, minutes, hours, days.
+# Times lie on whole seconds, minutes, hours and days, and mostly within the 292 years that 64 bits have in nanoseconds.
 PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+LARGER: Final = (1, 60, 3600, 86400)  # in seconds
+MOST_SECONDS: Final = MOST // 10**9
 
 
 @dataclass(frozen=True)
@@ -94,11 +97,11 @@ def decimals_of(scale: int, arrow_type: Any = None) -> Kind:
 def times_of(name: str, unit: str, kind: Any, arrow_type: Any = None) -> Kind:
     """Timestamps or durations in a unit, or dates; NaT is no answer."""
     if unit == "D":
-        base = base_of_integers(-(2**31), 2**31 - 1)
+        base = base_of_times(-(2**31), 2**31 - 1, (1,), MOST_SECONDS // LARGER[-1])
     else:
         second = PER_SECOND[unit]
-        steps = [step for step in (second, 60 * second, 3600 * second, 86400 * second) if step > 1]
-        base = base_of_integers(LEAST + 1, MOST, steps=steps)
+        steps = sorted({1, *(each * second for each in LARGER)})
+        base = base_of_times(LEAST + 1, MOST, steps, MOST_SECONDS * second)
     return Kind(
         name,
         base,

@@ -1,7 +1,7 @@
 """Spacings: ordered sets of points among the codes, and the index of each point.
 
-The multiples of an integer, the multiples of 10^-places rounded to doubles, some of these at equal distances, the
-doubles of ordinary size, the multiples of a power of two.
+The multiples of an integer, the multiples of 10^-places rounded to doubles, some of these at equal distances, fractions
+and the doubles next to them, the doubles of ordinary size, the multiples of a power of two.
 """
 
 import math
@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpfrugal.estimators.table.base.codes import Codes, codes_of, doubles_of
 
 MOST_INDEX: Final = 2**53 - 1
+# Below 2^49 / denominator fractions are at least seven doubles apart, so that three belong to each.
+MOST_NUMERATOR: Final = 2**49
 
 
 class Spacing(Protocol):
@@ -27,14 +30,18 @@ class Spacing(Protocol):
 
 @dataclass(frozen=True)
 class Multiples:
-    """The multiples of an integer, at least 2, among integers."""
+    """The multiples of an integer among integers; with ``most`` only so many on either side of 0."""
 
     step: int
+    most: int = 0
 
     def around(self, codes: Codes) -> tuple[Codes, Codes]:
         """Rounded down, and one less for a multiple."""
-        indices: Codes = codes // self.step
-        return indices - (indices * self.step == codes), indices
+        upto: Codes = codes // self.step
+        before: Codes = upto - (upto * self.step == codes)
+        if self.most:
+            before, upto = (np.clip(each, -self.most - 1, self.most) for each in (before, upto))
+        return before, upto
 
     def code(self, index: int) -> int:
         """The multiple."""
@@ -53,12 +60,7 @@ class Decimals:
     def around(self, codes: Codes) -> tuple[Codes, Codes]:
         """Guessed by a multiplication, then corrected by what the division gives."""
         values, scale = doubles_of(codes), 10.0**self.places
-        with np.errstate(over="ignore"):
-            guess = np.floor(np.minimum(np.maximum(values * scale, -(2.0**53)), float(MOST_INDEX)))
-        while (down := (guess >= -MOST_INDEX) & (guess / scale > values)).any():
-            guess -= down
-        while (up := (guess < MOST_INDEX) & ((guess + 1) / scale <= values)).any():
-            guess += up
+        guess = _numerators(values, scale)
         before = guess.copy()
         while (equal := (before >= -MOST_INDEX) & (before / scale == values)).any():
             before -= equal
@@ -67,6 +69,43 @@ class Decimals:
     def code(self, index: int) -> int:
         """The code of the double nearest to the decimal number."""
         return int(codes_of(np.array([index / 10.0**self.places]))[0])
+
+
+def _numerators(values: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
+    """The last k with k / scale ≤ each value."""
+    with np.errstate(over="ignore"):
+        guess = np.floor(np.minimum(np.maximum(values * scale, -(2.0**53)), float(MOST_INDEX)))
+    while (down := (guess >= -MOST_INDEX) & (guess / scale > values)).any():
+        guess -= down
+    while (up := (guess < MOST_INDEX) & ((guess + 1) / scale <= values)).any():
+        guess += up
+    return guess
+
+
+@dataclass(frozen=True)
+class Beside:
+    """k·step / denominator rounded to a double, and the doubles just below and above it, for |k·step| ≤ 2^49.
+
+    A number that was computed, as 9 · 1.15078, is often the neighbour of the double that is nearest to its decimals.
+    The indices of the three are 3k, 3k + 1 and 3k + 2.
+    """
+
+    denominator: int
+    step: int = 1
+
+    def around(self, codes: Codes) -> tuple[Codes, Codes]:
+        """The last fraction whose three have begun, and how many of them are passed."""
+        begun = _numerators(doubles_of(codes + 1), float(self.denominator)).astype(np.int64) // self.step
+        most = MOST_NUMERATOR // self.step
+        nearest, none = np.clip(begun, -most, most), begun < -most
+        passed = codes - codes_of((nearest * self.step).astype(np.float64) / self.denominator)
+        upto = 3 * nearest + np.where(none, -1, np.minimum(passed, 1) + 1)
+        return upto - (~none & (passed <= 1)), upto
+
+    def code(self, index: int) -> int:
+        """The code of one of the three."""
+        numerator, which = divmod(index, 3)
+        return int(codes_of(np.array([numerator * self.step / self.denominator]))[0]) + which - 1
 
 
 @dataclass(frozen=True)

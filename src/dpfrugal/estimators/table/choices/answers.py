@@ -2,14 +2,19 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
 
 from dpfrugal.estimators.table.base.base_measure import Base
-from dpfrugal.estimators.table.choices.joint_choice import JointChoice, cap_of, choose_jointly, ranges_around
+from dpfrugal.estimators.table.choices.joint_choice import JointChoice, cap_of, choose_jointly
 from dpfrugal.estimators.table.choices.mechanism import CAP, Choice, choose_code
 from dpfrugal.estimators.table.choices.plan import Plan
 from dpfrugal.estimators.table.choices.radius import Interval, choose_interval
-from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics
+from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach
 from dpfrugal.privacy.choice import Bits
+
+PER_DOUBLING: Final = 8  # a reach is taken at so many numbers of rows between one and its double
+MOST_ROWS: Final = 60  # doublings of one row
 
 
 def answers(rows: OrderStatistics, plan: Plan, base: Base, bits: Bits | None = None) -> tuple[int, ...]:
@@ -34,10 +39,34 @@ def intervals_around(
     )
 
 
+def reaches(plan: Plan, rows: int) -> list[int]:
+    """How many rows on either side of each quantile's rank the plan looks at in a table of so many."""
+    found = [cap_of(plan.slope, len(plan.quantiles)) + 1] * len(plan.quantiles)
+    for at, margin in enumerate(plan.margins):
+        found[at] = max(found[at], math.ceil(margin.rows(rows)) + math.ceil(CAP / plan.interval_slope) + 1)
+    return found
+
+
 def ranks_of(plan: Plan, rows: int) -> list[tuple[int, int]]:
-    """The first and last ranks of the rows that the plan looks at in a table of so many: raw."""
-    found = ranges_around([q * rows for q in plan.quantiles], cap_of(plan.slope, len(plan.quantiles)))
-    for q, margin in zip(plan.quantiles, plan.margins, strict=False):
-        rank, reach = math.floor(q * rows), math.ceil(margin.rows(rows)) + math.ceil(CAP / plan.interval_slope) + 1
-        found.append((rank - reach, rank + 1 + reach))
-    return [(max(first, 0), min(last, rows - 1)) for first, last in found] if rows else []
+    """The first and last ranks of the rows that the plan looks at in a table of so many, for each quantile: raw."""
+    ranks = zip((math.floor(q * rows) for q in plan.quantiles), reaches(plan, rows), strict=True)
+    return [(max(rank - reach, 0), min(rank + 1 + reach, rows - 1)) for rank, reach in ranks] if rows else []
+
+
+@lru_cache(maxsize=256)
+def reaches_of(plan: Plan) -> tuple[Reach, ...]:
+    """The same for tables of any size, as a formula that holds at least these ranks: public."""
+    numbers = [math.ceil(2 ** (k / PER_DOUBLING)) for k in range(PER_DOUBLING * MOST_ROWS + 1)]
+    least, several = reaches(plan, 0), [reaches(plan, rows) for rows in numbers]
+    # Between two numbers of rows the larger one's reach counts, over the root of the smaller one.
+    steep = [
+        max((more[at] - least[at]) / math.sqrt(rows) for rows, more in zip([1, *numbers], several, strict=False))
+        for at in range(len(plan.quantiles))
+    ]
+    found = zip(plan.quantiles, least, steep, strict=True)
+    return tuple(Reach(float(q), float(rows), root) for q, rows, root in found)
+
+
+def prepare(rows: OrderStatistics, plan: Plan) -> None:
+    """Find what the plan looks at: whatever the rows are read from is read before anything is spent."""
+    rows.prepare(ranks_of(plan, rows.rows), reaches_of(plan))

@@ -2,16 +2,16 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.estimators.table.base.base_measure import Base
 from dpfrugal.estimators.table.base.codes import Codes
-from dpfrugal.estimators.table.choices.answers import answers, single_choice
+from dpfrugal.estimators.table.choices.answers import answers, reaches_of, single_choice
 from dpfrugal.estimators.table.choices.intervals import Margin
 from dpfrugal.estimators.table.choices.joint_choice import JointChoice
 from dpfrugal.estimators.table.choices.many_choices import Targets, choose_many
@@ -19,8 +19,10 @@ from dpfrugal.estimators.table.choices.many_intervals import choose_intervals
 from dpfrugal.estimators.table.choices.many_joint_choices import choose_many_jointly
 from dpfrugal.estimators.table.choices.plan import Plan
 from dpfrugal.estimators.table.choices.radius import choose_interval
+from dpfrugal.estimators.table.rows.engine_rows import EngineGroups
 from dpfrugal.estimators.table.rows.grouped_rows import GroupedRows
-from dpfrugal.estimators.table.rows.order_statistics import SortedRows
+from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach
+from dpfrugal.estimators.table.rows.stretches import Windows
 from dpfrugal.kernels.compiler import worth_loading
 from dpfrugal.privacy.guarantees import PureDP, Sensitivity
 from dpfrugal.privacy.noise import add_noise_to_many
@@ -44,53 +46,99 @@ class GroupAnswers:
     rows: Codes | None = field(default=None)
 
 
-def answer_groups(grouped: GroupedRows, plan: Plan, base: Base, progress: Progress | None = None) -> GroupAnswers:
+def answer_groups(
+    grouped: GroupedRows | EngineGroups, plan: Plan, base: Base, progress: Progress | None = None
+) -> GroupAnswers:
     """Choose values, then intervals around them, for all groups; then draw noise for their numbers of rows."""
     groups, quantiles = grouped.sizes.size, len(plan.quantiles)
     values = np.empty((groups, quantiles), dtype=np.int64)
     lower, upper = np.full_like(values, base.low), np.full_like(values, base.high)
     bounded = np.ones(values.shape, dtype=np.bool_)
     told = _Told(progress, groups * quantiles * (2 if plan.margins else 1))
-    for first, part in grouped.parts():
-        codes = part.sorted_codes
-        if base.low > grouped.kind.base.low or base.high < grouped.kind.base.high:
-            codes = np.clip(codes, base.low, base.high)  # rows beyond public hints count as these
-        here = slice(first, first + part.starts.size - 1)
-        values[here] = _values(codes, part.starts, plan, base, told)
+    reaches = reaches_of(plan)
+    # Rows beyond public hints count as these.
+    hints = (
+        base.low if base.low > grouped.kind.base.low else None,
+        base.high if base.high < grouped.kind.base.high else None,
+    )
+    for here, part in grouped.parts():
+        group_rows = GroupRows(part, reaches, *hints)
+        values[here] = _values(group_rows, plan, base, told)
         for at, margin in enumerate(plan.margins):
             chosen = np.ascontiguousarray(values[here, at])
-            asked = (codes, part.starts, base, chosen, plan.quantiles[at], margin, plan.interval_slope)
-            ends = _few_intervals(*asked) if chosen.size < FEW_GROUPS else choose_intervals(*asked, told.of())
+            asked = (base, chosen, plan.quantiles[at], margin, plan.interval_slope)
+            if chosen.size < FEW_GROUPS:
+                ends = _few_intervals(group_rows, *asked)
+                told.add(chosen.size)
+            else:
+                ends = choose_intervals(group_rows.window(at), part.sizes, group_rows.of, *asked, told.of())
             lower[here, at], upper[here, at], bounded[here, at] = ends
     return GroupAnswers(values, lower, upper, bounded, _noisy_rows(grouped.sizes, plan))
 
 
-def _values(codes: Codes, starts: Codes, plan: Plan, base: Base, told: "_Told") -> Codes:
+class GroupPart(Protocol):
+    """Some groups: how many rows each has, and those around the rank of a quantile."""
+
+    @property
+    def sizes(self) -> Codes:
+        """How many rows each group has: raw."""
+
+    def window(self, at: int, reach: Reach) -> Windows:
+        """The rows around the rank of one quantile."""
+
+    def statistics(self, group: int, least: int | None, most: int | None) -> OrderStatistics:
+        """The rows of a group by rank."""
+
+
+@dataclass(frozen=True)
+class GroupRows:
+    """The rows of some groups, clipped to public hints."""
+
+    part: GroupPart
+    reaches: tuple[Reach, ...]
+    least: int | None
+    most: int | None
+
+    def of(self, group: int) -> OrderStatistics:
+        """Of one group, by rank."""
+        return self.part.statistics(group, self.least, self.most)
+
+    def window(self, at: int) -> Windows:
+        """Around the rank of one quantile, of all of them."""
+        found = self.part.window(at, self.reaches[at])
+        if self.least is None and self.most is None:
+            return found
+        return replace(found, codes=np.clip(found.codes, self.least, self.most))
+
+
+def _values(rows: GroupRows, plan: Plan, base: Base, told: "_Told") -> Codes:
     """The values of some groups, ascending with the quantile."""
-    sizes, many = np.diff(starts), len(plan.quantiles)
+    sizes, many = rows.part.sizes, len(plan.quantiles)
     if not worth_loading(sizes.size * (1 if many == 1 else WORTH_OF_MANY * many**2), FEW_GROUPS):
         values = np.empty((sizes.size, many), dtype=np.int64)
         for group in range(sizes.size):
-            values[group] = answers(SortedRows(codes[starts[group] : starts[group + 1]]), plan, base)
+            values[group] = answers(rows.of(group), plan, base)
             told.add(many)
         return values
+    windows = [rows.window(at) for at in range(many)]
     if many > 1:
-        told_groups = told.of(many)
-        return choose_many_jointly(codes, starts, JointChoice(base, plan.quantiles, plan.slope), told_groups)
-    (q,) = plan.quantiles
-    targets = Targets([q.numerator * size for size in sizes.tolist()], q.denominator)
-    public = single_choice(plan, base)
-    return choose_many(codes, starts, base, public.slope, targets, told.of())[:, None]
+        public = JointChoice(base, plan.quantiles, plan.slope)
+        return choose_many_jointly(windows, sizes, rows.of, public, told.of(many))
+    ((window,), (q,)) = windows, plan.quantiles
+    before = window.before.tolist()
+    ranks = [q.numerator * size - q.denominator * b for size, b in zip(sizes.tolist(), before, strict=True)]
+    targets, slope = Targets(ranks, q.denominator), single_choice(plan, base).slope
+    return choose_many(window.codes, window.starts, base, slope, targets, told.of())[:, None]
 
 
 def _few_intervals(
-    codes: Codes, starts: Codes, base: Base, values: Codes, quantile: Fraction, margin: Margin, slope: Fraction
+    rows: GroupRows, base: Base, values: Codes, quantile: Fraction, margin: Margin, slope: Fraction
 ) -> tuple[Codes, Codes, NDArray[np.bool_]]:
     """What ``choose_intervals`` gives, without the compiler."""
     found = []
     for group, value in enumerate(values.tolist()):
-        rows = SortedRows(codes[starts[group] : starts[group + 1]])
-        found.append(choose_interval(rows, base, value, quantile, margin.rows(rows.rows), slope))
+        some = rows.of(group)
+        found.append(choose_interval(some, base, value, quantile, margin.rows(some.rows), slope))
     low, high = (np.array([getattr(each, end) for each in found], dtype=np.int64) for end in ("low", "high"))
     return low, high, np.array([each.bounded for each in found], dtype=np.bool_)
 

@@ -96,13 +96,13 @@ class Joint:
 
     def _window(self, rows: OrderStatistics, targets: Sequence[Fraction]) -> list[Codes]:
         """The different codes of rows near any target, and the numbers of rows below and up to each."""
-        parts: list[list[Codes]] = []
-        for low, high in ranges_around(targets, self._public.cap):
-            window = rows.window(low, high, None, None)
-            parts.append([window.codes, window.below, window.upto])
+        reach, parts = self._public.cap + 1, []
+        for target in targets:
+            window = rows.window(math.floor(target) - reach, math.ceil(target) + reach, None, None)
+            parts.append((window.codes, window.below, window.upto))
         codes, below, upto = (np.concatenate(each) for each in zip(*parts, strict=True))
-        different = np.append(True, codes[1:] > codes[:-1])[: codes.size]
-        return [codes[different], below[different], upto[different]]
+        codes, at = np.unique(codes, return_index=True)
+        return [codes, below[at], upto[at]]
 
     def _near(self, target: int, first: Sequence[int], last: Sequence[int]) -> list[int]:
         """The regions within the cap of a target: an answer beyond makes the distance too large by itself."""
@@ -223,14 +223,3 @@ class Joint:
         whole = choice.Weight(self._whole.exact(0) ** many, self._unit * self.reach).to_decimal(digits + 2)
         with localcontext(prec=digits + 12, Emin=MIN_EMIN, Emax=MAX_EMAX):
             return whole / Decimal(math.factorial(many))
-
-
-def ranges_around(targets: Sequence[Fraction], cap: int) -> list[tuple[int, int]]:
-    """The ranks, first and last, of all rows that can matter: where they overlap or touch, as one range."""
-    found: list[tuple[int, int]] = []
-    for target in targets:
-        low, high = math.floor(target) - cap - 1, math.ceil(target) + cap + 1
-        if found and low <= found[-1][1] + 1:
-            low = found.pop()[0]
-        found.append((low, high))
-    return found

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpfrugal.estimators.table.base.base_measure import Base, Component
 from dpfrugal.estimators.table.base.codes import Codes
-from dpfrugal.estimators.table.base.spacings import Decimals, Every, Multiples, PowersOfTwo, Sizes
+from dpfrugal.estimators.table.base.spacings import Beside, Decimals, Every, Multiples, PowersOfTwo, Sizes
 from dpfrugal.estimators.table.base.spreads import Binades, Even, Single
 from dpfrugal.estimators.table.choices.mechanism import Choice, choose_code
 from dpfrugal.estimators.table.rows.order_statistics import SortedRows
@@ -76,12 +76,14 @@ def _numbers(part: Component) -> tuple[tuple[int, int, int, float], tuple[int, i
     match part.spacing:
         case None:
             spacing = kinds.EVERY_CODE, 1, 0, 1.0
-        case Multiples(step):
-            spacing = kinds.MULTIPLES, step, 0, 1.0
+        case Multiples(step, most):
+            spacing = kinds.MULTIPLES, step, most, 1.0
         case Decimals(places):
             spacing = kinds.DECIMALS, 1, 0, 10.0**places
         case Every(step, first, of):
             spacing = kinds.DECIMALS, step, first, 10.0**of.places
+        case Beside(denominator, step):
+            spacing = kinds.BESIDE, step, 0, float(denominator)
         case Sizes(reach):
             spacing = kinds.SIZES, (1023 - reach) << 52, 2 * reach << 52, 1.0
         case PowersOfTwo(exponent):

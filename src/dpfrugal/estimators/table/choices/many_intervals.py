@@ -18,7 +18,8 @@ from dpfrugal.estimators.table.choices.intervals import Margin
 from dpfrugal.estimators.table.choices.many_choices import AT_ONCE
 from dpfrugal.estimators.table.choices.mechanism import CAP
 from dpfrugal.estimators.table.choices.radius import ITSELF, choose_interval, parts_of, places_of, radius_tables
-from dpfrugal.estimators.table.rows.order_statistics import SortedRows
+from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics
+from dpfrugal.estimators.table.rows.stretches import Windows
 from dpfrugal.kernels.compiler import loading, read_only
 from dpfrugal.privacy import choice
 
@@ -32,6 +33,10 @@ class Ranks:
 
     def __getitem__(self, groups: slice | NDArray[np.int64]) -> "Ranks":
         return Ranks(self.floors[groups], self.rests[groups])
+
+    def lowered(self, by: Codes) -> "Ranks":
+        """The same, so many lower."""
+        return Ranks(self.floors - by, self.rests)
 
 
 def ranks_of(ranks: Sequence[Fraction]) -> Ranks:
@@ -49,8 +54,9 @@ def wanted(sizes: Codes, quantile: Fraction, margins: Margin) -> tuple[Ranks, Ra
 
 
 def choose_intervals(
-    codes: Codes,
-    starts: NDArray[np.int64],
+    windows: Windows,
+    sizes: Codes,
+    rows_of: Callable[[int], OrderStatistics],
     base: Base,
     values: Codes,
     quantile: Fraction,
@@ -60,19 +66,24 @@ def choose_intervals(
 ) -> tuple[Codes, Codes, NDArray[np.bool_]]:
     """The codes of both ends of an interval around each group's released value, and whether it is bounded.
 
-    The codes of group g, ascending, are ``codes[starts[g]:starts[g + 1]]``; its value is a code of the base.
-    ``progress`` is called with the number of groups that are done, now and then.
+    ``windows`` have the rows around each group's rank, of ``sizes[g]`` rows; ``rows_of`` has a group's rows by rank.
+    The value of a group is a code of the base. ``progress`` is called with the number of groups
+    that are done, now and then.
     """
     with loading("choose_radii"):
         from dpfrugal.kernels.choose_radii import choose as choose_groups
 
-    codes, starts, values = (read_only(np.ascontiguousarray(each, np.int64)) for each in (codes, starts, values))
+    codes, starts, values = (
+        read_only(np.ascontiguousarray(each, np.int64)) for each in (windows.codes, windows.starts, values)
+    )
     tables, groups, cap = radius_tables(), values.size, float(math.ceil(CAP / slope))
     low, high = np.empty(groups, dtype=np.int64), np.empty(groups, dtype=np.int64)
     bounded = np.empty(groups, dtype=np.bool_)
     work_low, work_high, kept = (np.empty(tables.offsets.size + 2, dtype=np.int64) for _ in range(3))
     weights = np.empty(tables.offsets.size + 2)
-    places, (begin, end) = places_of(base, values), wanted(np.diff(starts), quantile, margins)
+    places = places_of(base, values)
+    # Ranks among the rows of the windows.
+    begin, end = (each.lowered(windows.before) for each in wanted(sizes, quantile, margins))
     for first in range(0, groups, AT_ONCE):
         some = slice(first, min(first + AT_ONCE, groups))
         words = choice.words(some.stop - first, 1)
@@ -81,11 +92,11 @@ def choose_intervals(
             choose_groups(
                 codes, starts[first : some.stop + 1], values[some], places[some], base.of_doubles, base.low, base.high,
                 begin.floors[some], begin.rests[some], end.floors[some], end.rests[some], cap, float(slope), words,
-                tables.offsets, tables.masses, tables.radii, tables.whole,
+                tables.offsets, tables.masses, tables.radii, tables.factors, tables.whole,
                 float(ITSELF), work_low, work_high, kept, weights, low[some], high[some], bounded[some], certain,
             )  # fmt: skip
         for group in (first + np.flatnonzero(~certain)).tolist():
-            rows = SortedRows(codes[starts[group] : starts[group + 1]])
+            rows = rows_of(group)
             tape = choice.Tape(words[group - first].tolist())
             found = choose_interval(rows, base, int(values[group]), quantile, margins.rows(rows.rows), slope, tape)
             low[group], high[group], bounded[group] = found.low, found.high, found.bounded

@@ -1,8 +1,10 @@
 """One choice among all answers: likelier the nearer its rank is to the one that is wanted (docs/proofs.md, Theorem 16).
 
-P(y) ∝ base(y) · exp(−slope · min(distance, cap)), where the distance is that of the wanted rank t from the ranks that y
-covers, #(x < y) to #(x ≤ y). The base and the cap are public; the cap makes all answers outside a window of 2·cap + 1
-order statistics equally likely per base mass, so nothing but that window is looked at.
+P(y) ∝ base(y) · exp(−slope · distance), where the distance max(#(x < y) − t, t − #(x ≤ y)) is that of the wanted rank t
+from the ranks that y covers. Within these it is negative: the deeper the rank lies among the rows that are equal to y,
+the likelier y is, so that a number that many rows have is met whatever notation it is written in. The base is public,
+and so is the cap, at which distances end on either side; it makes all answers outside a window of 2·cap + 1 order
+statistics equally likely per base mass, so nothing but that window is looked at.
 
 Worked number: with slope 1/2 an answer whose rank is off by k rows is e^(−k/2) times as likely per base mass, so the
 rank is off by 2.8 rows (root mean square) where the base is even around the quantile.
@@ -70,15 +72,15 @@ class Scores:
         """The weights in float64: ranks are compared with the target in integers first, so nothing cancels."""
         cap, slope, floor = self._public.cap, float(self._public.slope), math.floor(self._target)
         part = float(self._target - floor)
-        distances = np.maximum(np.maximum((self._first - floor) - part, (floor - self._last) + part), 0.0)
-        weights: NDArray[np.float64] = self._regions.approximate * np.exp(-slope * np.minimum(distances, cap))
+        distances = np.maximum((self._first - floor) - part, (floor - self._last) + part)
+        weights: NDArray[np.float64] = self._regions.approximate * np.exp(-slope * np.clip(distances, -cap, cap))
         return weights
 
     def exact(self) -> Sequence[Weight]:
         """The same weights, exactly."""
         cap, found = Fraction(self._public.cap), []
         for region, (first, last) in enumerate(zip(self._first.tolist(), self._last.tolist(), strict=True)):
-            distance = min(max(first - self._target, self._target - last, Fraction(0)), cap)
+            distance = min(max(first - self._target, self._target - last, -cap), cap)
             found.append(Weight(self._regions.exact(region), self._public.slope * distance))
         return found
 

@@ -29,10 +29,13 @@ INTERVALS_SHARE: Final = Fraction(1, 2)  # of what that leaves
 ENOUGH: Final = 12.5
 # By how much several answers were farther off than on an even base, in the worst of 17 laws: 1.5 times.
 UNEVEN: Final = 1.5
+# A promise so weak that an answer half a row off has a weight below 10^-55 is not used up: floats hold e^256.
+STEEPEST: Final = Fraction(128)
 ROUNDED: Final = 2**20  # relative slopes of parts are multiples of 2^-20 where their squares add up
 
-# What one row can do: be replaced in a table or group, be added or removed, or leave one group for another.
-Change = Literal["replace", "add-remove", "regroup"]
+# What one row can do: be replaced in a table or group, be added or removed, leave one group for another; or, of two
+# groups that are samples, make room for the next row in one and take the place of a row in the other.
+Change = Literal["replace", "add-remove", "regroup", "replace-in-two"]
 Part = dict[Change, list[Ranges]]
 # Discrete Laplace noise of scale 1 on a number that moves by 1: a loss of at most 1, within an interval of length 2.
 COUNT: Final = Ranges(Fraction(1), Fraction(4))
@@ -40,7 +43,11 @@ COUNT: Final = Ranges(Fraction(1), Fraction(4))
 
 @dataclass(frozen=True)
 class Asked:
-    """What a release shall hold, and whose change it shall hide: quantiles in ascending order."""
+    """What a release shall hold, and whose change it shall hide: quantiles in ascending order.
+
+    ``sampled`` says that the rows may be a sample of bounded size, of a whole table or of each group: where one row
+    leaves it, another one may come. A person may have ``rows_per_person`` rows in each of ``windows`` releases.
+    """
 
     quantiles: tuple[Fraction, ...]
     guarantee: Guarantee
@@ -49,13 +56,19 @@ class Asked:
     rows_per_person: int = 1
     intervals: IntervalRule | None = None
     counts: bool = False
+    sampled: Literal["table", "groups"] | None = None
+    windows: int = 1
 
     @property
     def changes(self) -> tuple[Change, ...]:
         """What a row of a neighbour may do."""
-        if self.neighbours == "add-remove":
+        if self.neighbours == "add-remove" and self.sampled is None:
             return ("add-remove",)
-        return ("replace", "regroup") if self.grouped else ("replace",)
+        if not self.grouped:
+            return ("replace",)
+        if self.sampled == "groups":  # Theorem 20: of each group that a row leaves or joins, one row is replaced
+            return ("replace", "replace-in-two") if self.neighbours == "replace" else ("replace",)
+        return ("replace", "regroup")
 
     @property
     def shares(self) -> dict[str, Fraction]:
@@ -148,7 +161,9 @@ def _shared(asked: Asked, power: int) -> Plan:
             for change in asked.changes
         ]
         most = Ranges(max(total.l1 for total in totals), max(total.l2_squared for total in totals))
-        steepest = slope(asked.guarantee, most.scaled(Fraction(asked.rows_per_person)))
+        person = most.scaled(Fraction(asked.rows_per_person))
+        affordable = slope(asked.guarantee, Ranges(person.l1 * asked.windows, person.l2_squared * asked.windows))
+        steepest = min(affordable, STEEPEST)
         slopes = {part: steepest * factors.get(part, Fraction(0)) for part in parts}
         rule = asked.intervals
         margins = () if rule is None else tuple(rule.margin(q, slopes["intervals"]) for q in asked.quantiles)
@@ -188,6 +203,8 @@ def _changed(change: Change, under: Callable[[Neighbours], list[Ranges]]) -> lis
     """The ranges under a change; a row that changes its group is removed from one and added to another (Theorem 19)."""
     if change == "regroup":
         return [_total([alone, alone]) for alone in under("add-remove")]
+    if change == "replace-in-two":
+        return [_total([alone, alone]) for alone in under("replace")]
     return under(change)
 
 

@@ -2,10 +2,11 @@
 
 An interval [v − w, v + w] has c(w) = min(q·n − #(x < v − w), #(x ≤ v + w) − q·n) rows to spare: so many lie between the
 wanted rank and its nearer end. c grows with w, and the radius is wanted at which it reaches the margin m. The radii
-0 = w₀ < w₁ < … < ∞ are public; wₖ is chosen with probability ∝ base · exp(−slope · min(d, cap)), where d is the
-distance of m from what c takes between wₖ₋₁ and wₖ. A value that many rows have lies at some distance from v, and the
-radius that reaches just beyond it is one of the list to within 2%: the interval holds it, whatever lattice the rows are
-on.
+0 = w₀ < w₁ < … < ∞ are public; wₖ is chosen with probability ∝ base · exp(−slope · d), where d = max(c(wₖ₋₁) − m,
+m − c(wₖ)) is the distance of m from what c takes between wₖ₋₁ and wₖ, and minus its depth where m lies between both. A
+value that many rows have lies at some distance from v, and the radius that reaches just beyond it is one of the list to
+within 4%, or exactly, and four times as likely, if it is 1, 2 or 5 times a power of ten. The deeper m lies among its
+rows the likelier that radius is: the interval holds the value, whatever lattice the rows are on.
 
 The rows are counted from q·n, not from the rank of v: where v is far off, the radius is as large. Where a table has too
 few rows to spare, no radius but ∞ reaches the margin.
@@ -29,12 +30,13 @@ from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Win
 from dpfrugal.privacy import choice
 from dpfrugal.privacy.choice import Bits, Weight
 
-PER_OCTAVE: Final = 32
+PER_OCTAVE: Final = 16
 FINEST: Final = 53  # octaves below the value: its own unit in the last place
 BEYOND: Final = 64  # octaves above the value, with one radius each
 UNIT: Final = 2**30
 ITSELF: Final = UNIT // 4  # the mass of the radius 0
-# Of the smallest and the largest double: the first and the last k of a radius 2^(k/32).
+ROUND: Final = 4  # how many times the mass of its neighbours a round radius has: many rows lie that far from each other
+# Of the smallest and the largest double: the first and the last k of a radius 2^(k/16).
 FIRST_STEP: Final = (-1073 - FINEST) * PER_OCTAVE
 LAST_STEP: Final = (1024 + BEYOND) * PER_OCTAVE
 
@@ -64,32 +66,38 @@ class Interval:
 
 @dataclass(frozen=True)
 class RadiusTables:
-    """The radii 2^(k/32) for all k that any list has, and the masses of a list: public constants.
+    """The radii 2^(k/16) for all k that any list has, round ones exact, and the masses of a list: public constants.
 
-    A list around a value of the octave m has k = 32·m + each of ``offsets``, with its mass; k is at the place
-    k − ``FIRST_STEP`` of the tables of radii.
+    A list around a value of the octave m has k = 16·m + each of ``offsets``, with its mass times the radius's factor; k
+    is at the place k − ``FIRST_STEP`` of the tables of radii.
     """
 
     offsets: NDArray[np.int64]
     masses: NDArray[np.float64]  # whole numbers
     radii: NDArray[np.float64]
+    factors: NDArray[np.float64]  # of the masses of radii
     whole: NDArray[np.uint64]  # radii between integers
 
 
 @cache
 def radius_tables() -> RadiusTables:
-    """A radius is a power of two times one of 32 doubles, so it is the same double wherever it is computed."""
+    """A radius is a power of two times one of 16 doubles, or the nearest round number."""
     fine = np.arange(-FINEST * PER_OCTAVE, 2 * PER_OCTAVE)
     offsets = np.concatenate([fine, np.arange(2, BEYOND + 1) * PER_OCTAVE])
-    # An octave has a little more mass than the one before it: whatever the scale of the rows is, all smaller radii
-    # together have twelve times its mass. One that is too small by chance misses the quantile; one too large does not.
-    masses = UNIT * np.exp2(offsets / (8 * PER_OCTAVE)) * np.where(offsets < 2 * PER_OCTAVE, 1, PER_OCTAVE)
+    # An octave has more mass than the one before it: whatever the scale of the rows is, all smaller radii together have
+    # 2.4 times its mass. One that is too small by chance misses the quantile; one too large does not.
+    growth = np.exp2(np.minimum(offsets / PER_OCTAVE, 2) / 2)
+    masses = UNIT * growth * np.where(offsets < 2 * PER_OCTAVE, 1, PER_OCTAVE)
     steps = np.arange(FIRST_STEP, LAST_STEP + 1)
     steps = np.clip(steps, -1074 * PER_OCTAVE, 1023 * PER_OCTAVE)
     radii = np.ldexp(np.exp2(np.arange(PER_OCTAVE) / PER_OCTAVE)[steps % PER_OCTAVE], steps // PER_OCTAVE)
+    factors = np.ones(radii.size)
+    round_radii = np.array([float(f"{digit}e{power}") for power in range(-307, 308) for digit in (1, 2, 5)])
+    nearest = np.rint(np.log2(round_radii) * PER_OCTAVE).astype(np.int64) - FIRST_STEP
+    radii[nearest], factors[nearest] = round_radii, ROUND
     whole = np.where(radii < 2.0**64, radii, 0.0).astype(np.uint64)
     whole[radii >= 2.0**64] = 2**64 - 1
-    return RadiusTables(offsets, np.floor(masses), radii, whole)
+    return RadiusTables(offsets, np.floor(masses), radii, factors, whole)
 
 
 def places_of(base: Base, values: Codes) -> NDArray[np.int64]:
@@ -113,7 +121,7 @@ def _sizes(values: Codes, zero: int) -> NDArray[np.uint64]:
 
 
 def radii_around(base: Base, value: int) -> Radii:
-    """The public list for a value of the base: 32 radii an octave up to four times the value, then one, then ∞."""
+    """The public list for a value of the base: 16 radii an octave up to four times the value, then one, then ∞."""
     tables, values = radius_tables(), np.array([value], dtype=np.int64)
     place = places_of(base, values)
     at = place + tables.offsets if place[0] >= 0 else np.zeros(0, dtype=np.int64)
@@ -127,7 +135,8 @@ def radii_around(base: Base, value: int) -> Radii:
         high = np.where(whole < np.uint64(base.high - value), (middle + whole).view(np.int64), base.high)
     low = np.concatenate([[value], low, [base.low]])
     high = np.concatenate([[value], high, [base.high]])
-    masses = np.concatenate([[ITSELF], tables.masses[: at.size].astype(np.int64), [0]])
+    listed = (tables.masses[: at.size] * tables.factors[at]).astype(np.int64)
+    masses = np.concatenate([[ITSELF], listed, [0]])
     # A radius that is the same as the one before it, or the whole range already, adds nothing.
     new = np.append(True, (low[1:] < low[:-1]) | (high[1:] > high[:-1]))
     new[:-1] &= (low[:-1] > base.low) | (high[:-1] < base.high)
@@ -159,7 +168,7 @@ class Spares:
         (first, first_part), (last, last_part) = parts_of(self._first), parts_of(self._last)
         excess = np.minimum((first - self._below) + first_part, (self._upto - last) - last_part)
         over, under = np.append(-np.inf, excess), np.append(-excess, -np.inf)
-        distances = np.minimum(np.maximum(np.maximum(over, under), 0.0), self.cap)
+        distances = np.clip(np.maximum(over, under), -self.cap, self.cap)
         weights: NDArray[np.float64] = self._masses * np.exp(-float(self._slope) * distances)
         return weights
 
@@ -168,8 +177,8 @@ class Spares:
         pairs = zip(self._below.tolist(), self._upto.tolist(), strict=True)
         excess = [min(self._first - below, upto - self._last) for below, upto in pairs]
         cap = Fraction(self.cap)
-        over, under = [Fraction(0), *excess], [*(-each for each in excess), Fraction(0)]
-        distances = [min(max(first, second, Fraction(0)), cap) for first, second in zip(over, under, strict=True)]
+        over, under = [-cap, *excess], [*(-each for each in excess), -cap]
+        distances = [min(max(first, second, -cap), cap) for first, second in zip(over, under, strict=True)]
         return [
             Weight(int(mass), self._slope * distance)
             for mass, distance in zip(self._masses.tolist(), distances, strict=True)

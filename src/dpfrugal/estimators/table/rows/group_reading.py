@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from dpfrugal.errors import ParameterError
+from dpfrugal.estimators.table.rows.group_columns import Label, refuse_declared
 from dpfrugal.estimators.table.rows.keyed_rows import Groups, KeyedRows
 from dpfrugal.estimators.table.rows.table_batches import read_once, table_batches
 from dpfrugal.kernels.threads import available
@@ -16,11 +17,12 @@ from dpfrugal.parameters import NanPolicy, NullKeys
 ROWS_AT_ONCE: Final = 1 << 20
 BYTES_PER_ROW: Final = 20
 BYTES_PER_ROW_OF_PERSONS: Final = 66  # measured with ten rows per person, their ids included
-Label = tuple[Any, ...]
 
 
 class GroupReading:
     """Where rows come from, which key each has, and how many may be held at once."""
+
+    index: KeyColumns
 
     def __init__(
         self,
@@ -42,8 +44,8 @@ class GroupReading:
         self._threads, self._memory, self._declared = available(), memory, keys is not None
         self.index = KeyColumns(names, keys, max_keys=max_keys, typed=not self._declared, threads=self._threads)
         self.label = label
-        if self._declared and label is not None and self.index.code(label) != UNDECLARED:
-            raise ParameterError("other must not be one of keys.")
+        if self._declared:
+            refuse_declared(self.index, label)
 
     @property
     def most_rows(self) -> int:

@@ -10,7 +10,7 @@ that is more than may be taken, the table is read again for each part of the gro
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from dpfrugal import parameters
 from dpfrugal.errors import ParameterError, ParameterTypeError, TableError
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.kinds import Kind
-from dpfrugal.estimators.table.rows.group_reading import GroupReading, Label
+from dpfrugal.estimators.table.rows.engine_rows import EngineGroups, read_engine_groups
+from dpfrugal.estimators.table.rows.engine_tables import Columns, engine_of
+from dpfrugal.estimators.table.rows.group_columns import Label, key_columns_with, no_keys
+from dpfrugal.estimators.table.rows.group_reading import GroupReading
 from dpfrugal.estimators.table.rows.keyed_rows import Groups, KeyedRows
-from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, SortedRows
-from dpfrugal.keys.columns import KeyColumns, typed
+from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach, SortedRows
+from dpfrugal.estimators.table.rows.stretches import Windows
 from dpfrugal.keys.discovery import KeyDiscovery
 from dpfrugal.keys.index import MOST_KEYS, UNDECLARED
 from dpfrugal.parameters import NanPolicy, NullKeys
@@ -67,13 +70,20 @@ class GroupedRows:
         """The codes of a group's rows in ascending order: raw."""
         return self.sorted_codes[self.starts[group] : self.starts[group + 1]]
 
-    def statistics(self, group: int) -> OrderStatistics:
-        """The rows of a group by rank."""
-        return SortedRows(self.codes(group))
+    def statistics(self, group: int, least: int | None = None, most: int | None = None) -> OrderStatistics:
+        """The rows of a group by rank; those beyond the public codes ``least`` and ``most`` count as these."""
+        return SortedRows(self.codes(group), least, most)
 
-    def parts(self) -> Iterator[tuple[int, "GroupedRows"]]:
-        """Consecutive groups whose rows may be held together, with the number of the first of them."""
-        return iter([(0, self)]) if self._again is None else self._again.parts(self)
+    def window(self, at: int, reach: Reach) -> Windows:
+        """All rows: they hold those around any rank."""
+        return Windows(self.sorted_codes, self.starts, np.zeros(self.starts.size - 1, dtype=np.int64))
+
+    def prepare(self, reaches: Sequence[Reach]) -> None:
+        """Nothing: all rows are at hand, or read part by part."""
+
+    def parts(self) -> Iterator[tuple[slice, "GroupedRows"]]:
+        """Groups whose rows may be held together."""
+        return iter([(slice(0, self.sizes.size), self)]) if self._again is None else self._again.parts(self)
 
     def discover(self) -> "GroupedRows":
         """The rows of the keys that pass discovery, in the order of keys; itself where keys were declared.
@@ -83,52 +93,82 @@ class GroupedRows:
         return self if self._hidden is None else self._hidden.discover()
 
 
-def read_groups(
-    data: Any,
-    column: str,
-    by: str | Sequence[str],
-    *,
-    keys: Any = None,
-    discover_keys: ApproxDP | None = None,
-    other: Any = None,
-    null_keys: NullKeys = "raise",
-    person: str | None = None,
-    max_items_per_person: int = 1,
-    max_keys_per_person: int | None = None,
-    nan_policy: NanPolicy = "raise",
-    max_keys: int = MOST_KEYS,
-    memory: int | None = None,
-) -> GroupedRows:
-    """The rows of ``column`` for each key of ``by``, a column or several, of whatever the caller has.
+class GroupOptions(TypedDict, total=False):
+    """``keys`` declares the keys: a batch of them, or for several columns a list of tuples or a table.
 
-    ``keys`` declares the keys: a batch of them, or for several columns a list of tuples or a table. Or
-    ``discover_keys`` says what finding them may cost. Rows of other keys are dropped, or form one more group, the last
-    one, which is shown as ``other``: a key of the same type that is not declared; for several columns a tuple. With
-    ``person``, a column of ids, the limits per person are enforced by random priorities over the whole table. Rows
+    Or ``discover_keys`` says what finding them may cost. Rows of other keys are dropped, or form one more group, the
+    last one, which is shown as ``other``: a key of the same type that is not declared; for several columns a tuple.
+    With ``person``, a column of ids, the limits per person are enforced by random priorities over the whole table. Rows
     that are missing, or whose key is not declared and has no group, take no place of their person's. ``memory`` is how
-    many bytes the rows may take, but for a group that takes more by itself.
+    many bytes the rows may take, but for a group that takes more by itself; of a table in an engine no rows are held.
     """
-    names = _names(column, by, person)
-    parameters.nan_policy(nan_policy), parameters.null_keys(null_keys)
-    limits = parameters.max_items_per_person(max_items_per_person), parameters.max_keys_per_person(max_keys_per_person)
-    memory = None if memory is None else parameters.integer("memory", memory, 1)
-    if (keys is None) == (discover_keys is None):
-        raise ParameterError(
-            "Either keys or discover_keys must be given, and not both: which keys there are is data too. Declare "
-            "them, or say what discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."
-        )
-    discovery = None if discover_keys is None else KeyDiscovery(discover_keys, limits[0] * (limits[1] or 1))
-    label = _label(other, names)
+
+    keys: Any
+    discover_keys: ApproxDP | None
+    other: Any
+    null_keys: NullKeys
+    person: str | None
+    max_items_per_person: int
+    max_keys_per_person: int | None
+    nan_policy: NanPolicy
+    max_keys: int
+    memory: int | None
+
+
+def groups_of(
+    data: Any, column: str, by: str | Sequence[str], **options: Unpack[GroupOptions]
+) -> GroupedRows | EngineGroups:
+    """The rows of ``column`` for each key of ``by``, a column or several, of whatever the caller has."""
+    source = engine_of(data)
+    if source is None:
+        return read_groups(data, column, by, **options)
+    asked = _Asked(column, by, options)
+    table = source.open(Columns(column, tuple(asked.names), asked.person, *asked.limits))
+    return read_engine_groups(
+        table, asked.names, keys=asked.keys, discovery=asked.discovery, label=asked.label, null_keys=asked.null_keys,
+        nan_policy=asked.nan_policy, max_keys=asked.max_keys,
+    )  # fmt: skip
+
+
+def read_groups(data: Any, column: str, by: str | Sequence[str], **options: Unpack[GroupOptions]) -> GroupedRows:
+    """The same of a table that no engine holds, or as if none did."""
+    asked = _Asked(column, by, options)
     reading = GroupReading(
-        data, column, names, keys, label=label, null_keys=null_keys, nan_policy=nan_policy, person=person,
-        limits=limits, max_keys=max_keys, memory=memory,
+        data, column, asked.names, asked.keys, label=asked.label, null_keys=asked.null_keys,
+        nan_policy=asked.nan_policy, person=asked.person, limits=asked.limits, max_keys=asked.max_keys,
+        memory=asked.memory,
     )  # fmt: skip
     rows, index = reading.first(), reading.index
-    if discovery is None:
-        everyone = np.arange(index.size + (label is not None), dtype=np.int32)
+    if asked.discovery is None:
+        everyone = np.arange(index.size + (asked.label is not None), dtype=np.int32)
         return _grouped(rows, reading, index.columns(), everyone)
-    hidden = _Undiscovered(rows, reading, discovery)
-    return GroupedRows(rows.kind, _no_keys(index), rows.rows, np.zeros(1, np.int64), np.zeros(0, np.int64), hidden)
+    hidden = _Undiscovered(rows, reading, asked.discovery)
+    return GroupedRows(rows.kind, no_keys(index), rows.rows, np.zeros(1, np.int64), np.zeros(0, np.int64), hidden)
+
+
+class _Asked:
+    """What was asked for, checked."""
+
+    def __init__(self, column: str, by: str | Sequence[str], options: GroupOptions) -> None:
+        self.keys, self.person = options.get("keys"), options.get("person")
+        self.names = _names(column, by, self.person)
+        self.nan_policy = parameters.nan_policy(options.get("nan_policy", "raise"))
+        self.null_keys = parameters.null_keys(options.get("null_keys", "raise"))
+        self.limits = (
+            parameters.max_items_per_person(options.get("max_items_per_person", 1)),
+            parameters.max_keys_per_person(options.get("max_keys_per_person")),
+        )
+        memory, discover_keys = options.get("memory"), options.get("discover_keys")
+        self.memory = None if memory is None else parameters.integer("memory", memory, 1)
+        self.max_keys = options.get("max_keys", MOST_KEYS)
+        if (self.keys is None) == (discover_keys is None):
+            raise ParameterError(
+                "Either keys or discover_keys must be given, and not both: which keys there are is data too. Declare "
+                "them, or say what discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."
+            )
+        most = self.limits[0] * (self.limits[1] or 1)
+        self.discovery = None if discover_keys is None else KeyDiscovery(discover_keys, most)
+        self.label = _label(options.get("other"), self.names)
 
 
 def _names(column: str, by: str | Sequence[str], person: str | None) -> list[str]:
@@ -151,24 +191,11 @@ def _label(other: Any, names: list[str]) -> Label | None:
     return other
 
 
-def _no_keys(index: KeyColumns) -> dict[str, Any]:
-    """Columns without keys, and without types: these would say that some key is there."""
-    import pyarrow as pa
-
-    return {name: pa.nulls(0) for name in index.names}
-
-
 def _grouped(rows: KeyedRows, reading: GroupReading, columns: dict[str, Any], relabel: Groups) -> GroupedRows:
     """The rows by group, where ``relabel`` has the group of each code; with a label there is one more, the last."""
-    import pyarrow as pa
-
     groups = len(next(iter(columns.values())))
     if reading.label is not None:
-        labels = [typed(part, column.type) for part, column in zip(reading.label, columns.values(), strict=True)]
-        columns = {
-            name: pa.concat_arrays([column, one]) if len(column) else one
-            for (name, column), one in zip(columns.items(), labels, strict=True)
-        }
+        columns = key_columns_with(columns, reading.label)
         groups += 1
     if rows.held:
         codes, starts = rows.by_group(relabel, groups, rows.kind)
@@ -185,7 +212,7 @@ class _Again:
     def __init__(self, reading: GroupReading, relabel: Groups) -> None:
         self._reading, self._relabel = reading, relabel
 
-    def parts(self, whole: GroupedRows) -> Iterator[tuple[int, GroupedRows]]:
+    def parts(self, whole: GroupedRows) -> Iterator[tuple[slice, GroupedRows]]:
         first, starts = 0, whole.starts
         while first < starts.size - 1:
             most = int(starts[first]) + self._reading.most_rows
@@ -197,7 +224,7 @@ class _Again:
             if rows.rows != whole.rows or not np.array_equal(found, starts[first : last + 1] - starts[first]):
                 raise TableError("data changed between two readings; keep it as it is, or raise memory.")
             columns = {name: column[first:last] for name, column in whole.key_columns.items()}
-            yield first, GroupedRows(whole.kind, columns, whole.rows, found, codes)
+            yield slice(first, last), GroupedRows(whole.kind, columns, whole.rows, found, codes)
             first = last
 
 
@@ -225,7 +252,7 @@ class _Undiscovered:
             counts[same] = 0  # rows that have the label as their key are others too
         self._discovery.restore(counts, np.zeros(size, dtype=np.bool_))
         found = self._discovery.found()
-        columns = index.columns(found) if found.size else _no_keys(index)
+        columns = index.columns(found) if found.size else no_keys(index)
         if found.size:  # in the order of keys, which says nothing about the order they came in
             order = pc.sort_indices(pa.table(columns), [(name, "ascending") for name in columns])
             found, columns = found[order.to_numpy()], {name: column.take(order) for name, column in columns.items()}

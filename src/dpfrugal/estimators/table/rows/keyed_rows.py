@@ -46,6 +46,9 @@ class KeyedRows:
     With ``wanted`` rows are held only if that has no -1 for the code of their key.
     """
 
+    rows: int
+    held: bool
+
     def __init__(
         self, nan_policy: NanPolicy, threads: int, *, most_rows: int | None = None, wanted: Groups | None = None
     ) -> None:
@@ -80,6 +83,12 @@ class KeyedRows:
             self.held = False
             size = max([self._counted_before.size, *(int(part.groups.max(initial=-1)) + 1 for part in self._parts)])
             self._counted_before, self._parts = self.counts(size), []
+
+    def add_coded(self, kind: Kind, codes: Codes, groups: Groups, who: Groups | None, priorities: Any) -> None:
+        """Take in rows that are codes already; they are this object's from now on."""
+        self._parts.append(_Part(kind, codes, groups, who, priorities))
+        self._kinds[kind.name] = kind
+        self.rows += codes.size
 
     def keep_chosen(self, max_items_per_person: int, max_keys_per_person: int | None) -> None:
         """Set aside the rows beyond the limits per person, by their priorities."""

@@ -21,6 +21,23 @@ class Window:
     upto: Codes = field(repr=False)
 
 
+@dataclass(frozen=True)
+class Reach:
+    """Which ranks of n rows are looked at for a quantile: q·n ± (least + per_root·√n) and a little more. Public."""
+
+    quantile: float
+    least: float
+    per_root: float
+
+    def ranks(self, sizes: Codes) -> tuple[Codes, Codes]:
+        """The first and the last rank in tables of so many rows."""
+        middle, reach = self.quantile * sizes, self.least + self.per_root * np.sqrt(sizes)
+        return (
+            np.maximum(np.floor(middle - reach).astype(np.int64) - 2, 0),
+            np.minimum(np.ceil(middle + reach).astype(np.int64) + 2, sizes - 1),
+        )
+
+
 class OrderStatistics(ABC):
     """Rows by rank. It depends on the multiset of rows only: the order in which they came cannot matter.
 
@@ -43,8 +60,13 @@ class OrderStatistics(ABC):
     def _counted(self, codes: Codes) -> tuple[Codes, Codes]:
         """How many rows are below each of these distinct codes in ascending order, and up to it, before clipping."""
 
-    def prepare(self, ranges: Sequence[tuple[int, int]]) -> None:  # noqa: B027 - a hint may be ignored
-        """Say which ranks, first and last, windows will be asked of, so that all are found at once."""
+    def prepare(  # noqa: B027 - a hint may be ignored
+        self, ranges: Sequence[tuple[int, int]], reaches: Sequence[Reach] = ()
+    ) -> None:
+        """Say which ranks, first and last, windows will be asked of, so that all are found at once.
+
+        ``reaches`` say it publicly, for tables of any size.
+        """
 
     def counts(self, code: int) -> tuple[int, int]:
         """How many rows are below a code, and how many up to it."""

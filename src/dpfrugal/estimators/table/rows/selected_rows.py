@@ -8,7 +8,6 @@ sample is not collected but counted.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -17,8 +16,9 @@ from dpfrugal.errors import TableError
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.rows.brackets import Bracket, bracket_of, jittered, merged
 from dpfrugal.estimators.table.rows.native_rows import Rows, codes_of_rows, ends_of, least_from, most_upto
-from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics
+from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach
 from dpfrugal.estimators.table.rows.scanning import Scan
+from dpfrugal.estimators.table.rows.stretches import Stretch
 
 SAMPLE: Final = 1 << 17
 MOST_SAMPLE: Final = 1 << 22
@@ -46,34 +46,6 @@ class RowSource(Protocol):
         """All rows, the same ones at each call, in any order."""
 
 
-@dataclass(frozen=True)
-class Stretch:
-    """All that there is to know about the rows from code ``low`` to ``high``.
-
-    ``below`` rows lie below ``low``; ``upto`` has for each of the distinct ``codes`` the number of rows up to it.
-    """
-
-    low: int = field(repr=False)
-    high: int = field(repr=False)
-    below: int = field(repr=False)
-    codes: Codes = field(repr=False)
-    upto: Codes = field(repr=False)
-
-    @property
-    def end(self) -> int:
-        """How many rows lie up to ``high``."""
-        return int(self.upto[-1]) if self.upto.size else self.below
-
-    def counts(self, codes: Codes) -> tuple[Codes, Codes]:
-        """How many rows are below, and up to, codes from ``low`` to ``high``."""
-        upto = np.concatenate([[self.below], self.upto])
-        return upto[np.searchsorted(self.codes, codes, "left")], upto[np.searchsorted(self.codes, codes, "right")]
-
-    def ranked(self, first: int, last: int) -> Codes:
-        """The distinct codes of the rows of these ranks, all of which it has."""
-        return self.codes[np.searchsorted(self.upto, first, "right") : np.searchsorted(self.upto, last, "right") + 1]
-
-
 class SelectedRows(OrderStatistics):
     """Rows by rank, found by scans of a source of rows; equal to ``SortedRows`` of the same rows."""
 
@@ -91,7 +63,7 @@ class SelectedRows(OrderStatistics):
         """How many rows there are."""
         return self._source.present
 
-    def prepare(self, ranges: Sequence[tuple[int, int]]) -> None:
+    def prepare(self, ranges: Sequence[tuple[int, int]], reaches: Sequence[Reach] = ()) -> None:
         """Find the rows of all these ranks, first and last, in one scan, if the brackets hit."""
         wanted = [(max(first, 0), min(last, self.rows - 1)) for first, last in ranges]
         missing = [each for each in wanted if each[0] <= each[1] and self._having(*each) is None]

@@ -1,8 +1,10 @@
-"""``dpfrugal watch --by``: lines of a key and a number, and a release of every key per period."""
+"""``dpfrugal watch --by --algorithm dp-frugal-1u``: a walk for every key, and a release of all of them per period."""
 
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from dpfrugal.cli.window_output import shown_text
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     from dpfrugal.privacy.guarantees import Guarantee
 
 
-def watch_by(
+def watch_walk_by(
     period: "Period",
     checkpoint: "WatchCheckpoint",
     quantiles: list[float],
@@ -25,10 +27,10 @@ def watch_by(
     """Follow standard input until it ends, or until Ctrl-C."""
     import pyarrow as pa
 
-    from dpfrugal.cli.watch import follow
+    from dpfrugal.cli.watch_running import follow
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
     from dpfrugal.inputs.key_files import read_keys
-    from dpfrugal.inputs.lines import KeyedLineParser
+    from dpfrugal.inputs.log_lines import LogLines, LogRows, plain_lines
 
     declared = None if keys is None else read_keys(keys, "key", pa.string())
 
@@ -38,15 +40,14 @@ def watch_by(
             quantiles, guarantee, keys=declared, null_keys="drop", ledger=ledger, dataset=dataset, **options
         )
 
-    def take(rows: list[tuple[str | None, float]]) -> None:
-        names, numbers = zip(*rows, strict=True)
-        estimator.update_many(pa.array(names, pa.string()), list(numbers))
+    def take(rows: LogRows) -> None:
+        estimator.update_many(pa.array(rows.keys, pa.string()), rows.values)
 
     def lines(release: Any) -> list[str]:
         return _lines(release, estimator.items, len(quantiles), options["decimals"], as_json=as_json)
 
     estimator = checkpoint.estimator(make, dataset)
-    parser = KeyedLineParser(omit_bad=options["nan_policy"] == "omit")
+    parser = LogLines(plain_lines(keyed=True), omit_bad=options["nan_policy"] == "omit")
     follow(period, checkpoint, parser, estimator, take, lines, estimator.release)
 
 
@@ -56,6 +57,6 @@ def _lines(release: Any, items: int, quantiles: int, decimals: int, *, as_json: 
         return [json.dumps({"items": items} | row, ensure_ascii=False) for row in rows]
     values = [f"{row['value']:.{decimals}f}" for row in rows]
     return [
-        "\t".join([str(items), rows[first]["key"], *values[first : first + quantiles]])
+        "\t".join([str(items), shown_text(rows[first]["key"]), *values[first : first + quantiles]])
         for first in range(0, len(rows), quantiles)
     ]

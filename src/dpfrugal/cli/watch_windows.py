@@ -1,0 +1,180 @@
+"""``dpfrugal watch``: each period is a window, whose quantiles are those of a table of its items."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from dpfrugal.cli import window_output
+from dpfrugal.errors import CheckpointError, ParameterError, ReplayError, TableError
+
+if TYPE_CHECKING:
+    from dpfrugal.budget.ledger import Ledger
+    from dpfrugal.cli.options import EstimatorOptions, KeyOptions
+    from dpfrugal.cli.stdin_periods import Period
+    from dpfrugal.cli.watch_checkpoint import WindowCheckpoint
+    from dpfrugal.cli.watch_options import LineOptions, WindowOptions
+    from dpfrugal.inputs.log_lines import LogRows
+
+
+class Windows:
+    """A run: what it takes in, what it releases, and how that is shown."""
+
+    def __init__(
+        self,
+        period: "Period",
+        checkpoint: "WindowCheckpoint",
+        options: "EstimatorOptions",
+        key_options: "KeyOptions",
+        line_options: "LineOptions",
+        window_options: "WindowOptions",
+        *,
+        as_json: bool,
+        every: str,
+    ) -> None:
+        from dpfrugal.inputs.log_lines import LogLines
+
+        if options.start is not None:
+            raise ParameterError("--start is for --algorithm private-quantile and dp-frugal-1u: windows need none.")
+        if period.items and window_options.neighbours == "add-remove":
+            raise ParameterError(
+                "--every must be a time with --neighbours add-remove: a period of so many items shows their number."
+            )
+        self._period, self._checkpoint, self._options = period, checkpoint, options
+        form = line_options.format()
+        self._keyed, self._as_json = form.keyed, as_json
+        self._parser = LogLines(form, omit_bad=options.nan_policy == "omit")
+        self._live = window_output.LiveTable(every) if window_output.is_live(as_json=as_json) else None
+        self._doubted: set[str] = set()
+        if not form.keyed and (key_options.keys or key_options.discover_keys or key_options.max_keys_per_person):
+            raise ParameterError("--keys, --discover-keys and --max-keys-per-person are for --by.")
+        if not form.keyed and (window_options.other is not None or not window_options.counts):
+            raise ParameterError("--other and --no-counts are for --by.")
+        self._estimator = checkpoint.estimator(self._maker(key_options, window_options), options.dataset)
+
+    def _maker(self, key_options: "KeyOptions", window_options: "WindowOptions") -> Any:
+        options, shared = self._options, window_options.parameters(self._options)
+        if not self._keyed:
+            from dpfrugal.estimators.windows.window_quantile import WindowQuantile
+
+            if window_options.hold is not None:
+                shared["hold"] = window_options.hold
+            guarantee = options.guarantee()
+
+            def make(ledger: "Ledger | None", dataset: str | None) -> Any:
+                return WindowQuantile(options.quantiles, guarantee, ledger=ledger, dataset=dataset, **shared)
+
+            return make
+        from dpfrugal.estimators.windows.keyed_window_quantile import KeyedWindowQuantile
+
+        guarantee, discovery = key_options.guarantees(options)
+        declared = None
+        if key_options.keys is not None:
+            import pyarrow as pa
+
+            from dpfrugal.inputs.key_files import read_keys
+
+            declared = read_keys(key_options.keys, "key", pa.string())
+        if window_options.hold is not None:
+            shared["hold_in_all"] = window_options.hold
+        shared |= {
+            "max_keys_per_person": key_options.max_keys_per_person,
+            "other": window_options.other,
+            "counts": window_options.counts,
+            "null_keys": "drop",  # a line that does not fit has no key; it is refused before where it is not omitted
+        }
+
+        def make_keyed(ledger: "Ledger | None", dataset: str | None) -> Any:
+            return KeyedWindowQuantile(
+                options.quantiles, guarantee, keys=declared, discover_keys=discovery, ledger=ledger, dataset=dataset,
+                **shared,
+            )  # fmt: skip
+
+        return make_keyed
+
+    def _take(self, rows: "LogRows") -> None:
+        if self._keyed:
+            import pyarrow as pa
+
+            self._estimator.update_many(pa.array(rows.keys, pa.string()), rows.values, rows.persons)
+        else:
+            self._estimator.update_many(rows.values, rows.persons)
+        self._checkpoint.items += len(rows)
+
+    def _release(self, end: float) -> None:
+        """Release the window, save that it was, and show it."""
+        release = self._estimator.release()
+        shown = self._period.shown(end)
+        lines = self._lines(release, shown)
+        self._checkpoint.items, self._checkpoint.end = 0, self._end_after(end)
+        self._checkpoint.save(self._estimator, lines)
+        self._explain(release)
+        if self._live is not None:
+            self._live.show(release, shown)
+        else:
+            typer.echo("\n".join(lines))
+            sys.stdout.flush()
+        self._checkpoint.save(self._estimator)
+
+    def _lines(self, release: Any, end: str) -> list[str]:
+        if self._keyed:
+            if self._as_json:
+                return window_output.json_of_keys(release, end)
+            return window_output.lines_of_keys(release, end, len(self._options.quantiles))
+        return (window_output.json_of_window if self._as_json else window_output.lines_of_window)(release, end)
+
+    def _explain(self, release: Any) -> None:
+        """Say once why values are missing."""
+        from dpfrugal.cli.stderr_notes import note
+
+        reasons = release["reason"].drop_null().unique().to_pylist() if self._keyed else filter(None, release.reasons)
+        for reason in reasons:
+            said = reason.partition(", there are")[0]
+            if said not in self._doubted:
+                self._doubted.add(said)
+                note(f"{said}; where there are fewer in a window, no number is shown.")
+
+    def _end_after(self, moment: float) -> float | None:
+        return None if self._period.seconds is None else self._period.end_after(moment)
+
+    def follow(self) -> None:
+        """Read standard input until it ends or a signal comes; release at the end of each period, and the rest."""
+        from dpfrugal.cli.stderr_notes import charged, counted, explain_ledger, notes
+        from dpfrugal.cli.stdin_periods import End, StdinPeriods
+
+        checkpoint = self._checkpoint
+        with charged(self._estimator.account):
+            try:
+                if checkpoint.unprinted:
+                    typer.echo("\n".join(checkpoint.unprinted))
+                if checkpoint.end is not None and checkpoint.end <= time.time():
+                    self._release(checkpoint.end)  # the period ended while nobody was there
+                checkpoint.end = self._end_after(time.time())
+                came = checkpoint.restored
+                for event in StdinPeriods(sys.stdin.fileno(), self._parser).events(self._period, checkpoint.items):
+                    if isinstance(event, End):
+                        self._release(event.at)
+                        continue
+                    if event is not None:
+                        self._take(event)
+                        came = True
+                    checkpoint.keep(self._estimator, arrived=event is not None)
+                if not came:
+                    raise TableError("standard input: there are no items to estimate a quantile of.")
+                if checkpoint.items:
+                    self._release(time.time())
+            except ReplayError:
+                raise CheckpointError(
+                    f"{checkpoint.file}: another process continues from this checkpoint, so this one stops."
+                ) from None
+            except KeyboardInterrupt:
+                checkpoint.save(self._estimator)
+                if checkpoint.items:
+                    kept = "are kept in the checkpoint" if checkpoint.file else "were not released"
+                    number = counted(checkpoint.items, "item")
+                    notes.print(f"Stopped; {number} after the last full period {kept}.")
+            finally:
+                if self._live is not None:
+                    self._live.stop()
+            explain_ledger(checkpoint.ledger, self._estimator.account.dataset)

@@ -1,0 +1,1 @@
+"""How releases look in a notebook: tables in HTML, and pictures. Drawn from released values only."""

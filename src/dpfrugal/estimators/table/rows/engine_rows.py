@@ -1,0 +1,224 @@
+"""The rows of a table that an engine holds, as the choices need them: by rank, in all or for each public key.
+
+Only windows of order statistics reach Python, and for groups the keys with their numbers of rows. All of it is raw.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal.estimators.table.base.codes import Codes
+from dpfrugal.estimators.table.base.kinds import Kind
+from dpfrugal.estimators.table.rows.engine_tables import Assigned, EngineTable, Found, checked_counts
+from dpfrugal.estimators.table.rows.group_columns import Label, key_columns_with, no_keys, refuse_declared
+from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach
+from dpfrugal.estimators.table.rows.stretches import Stretch, StretchRows, Windows
+from dpfrugal.keys.columns import KeyColumns
+from dpfrugal.keys.discovery import KeyDiscovery
+from dpfrugal.keys.index import UNDECLARED
+from dpfrugal.parameters import NanPolicy, NullKeys
+
+
+class EngineColumn:
+    """A column in an engine: its type, the number of its rows, missing ones too, and its rows by rank."""
+
+    def __init__(self, table: EngineTable, nan_policy: NanPolicy) -> None:
+        import pyarrow as pa
+
+        self._table, self.kind = table, table.kind
+        counts = checked_counts(table, nan_policy)
+        self.number = int(counts.column("rows").to_numpy().sum())
+        self._all = Assigned(pa.table({"group": pa.array([0], pa.int32())}), 1)
+        self._sizes = table.sizes(self._all, counts)
+
+    def ordered(self, least: int | None = None, most: int | None = None) -> OrderStatistics:
+        """The rows by rank; those beyond the public codes ``least`` and ``most`` count as these."""
+        return _EngineRows(int(self._sizes[0]), self._find, least, most)
+
+    def _find(self, reaches: Sequence[Reach]) -> list[Stretch]:
+        if not self._sizes[0]:
+            return []
+        (found,) = self._table.find(self._all, self._sizes, reaches)
+        return [each.stretch(0) for each in found.stretches]
+
+
+class _EngineRows(StretchRows):
+    """Rows by rank of which an engine delivers those around the ranks that are asked for."""
+
+    def __init__(
+        self, rows: int, find: Callable[[Sequence[Reach]], list[Stretch]], least: int | None, most: int | None
+    ) -> None:
+        super().__init__(rows, [], lambda: find([all_rows(rows)])[0], least, most)
+        self._find = find
+
+    def prepare(self, ranges: Sequence[tuple[int, int]], reaches: Sequence[Reach] = ()) -> None:
+        """Find the rows of all these ranks at once."""
+        if not all(any(first >= each.below and last < each.end for each in self._known) for first, last in ranges):
+            self._known += self._find(reaches or [_reach_of(*each, self.rows) for each in ranges])
+
+
+def all_rows(rows: int) -> Reach:
+    """Every rank of so many rows."""
+    return Reach(0.5, float(rows), 0.0)
+
+
+def _reach_of(first: int, last: int, rows: int) -> Reach:
+    return Reach((first + last) / 2 / rows, (last - first) / 2 + 1, 0.0)
+
+
+@dataclass(frozen=True)
+class EngineGroups:
+    """The rows of each public key, in an engine. Where keys are to be discovered, none is public before ``discover``.
+
+    ``prepare`` finds all that a plan looks at.
+    """
+
+    kind: Kind = field(repr=False)
+    key_columns: dict[str, Any]
+    rows: int = field(repr=False)
+    sizes: Codes = field(repr=False)
+    _table: EngineTable = field(repr=False)
+    _assigned: Assigned = field(repr=False)
+    _hidden: "Callable[[], EngineGroups] | None" = field(repr=False, default=None)
+    _found: list[Found] = field(repr=False, default_factory=list)
+
+    def prepare(self, reaches: Sequence[Reach]) -> None:
+        """Find the rows that these reaches say; nothing is read afterwards."""
+        if self._hidden is None and not self._found and self.sizes.size:
+            self._found.extend(self._table.find(self._assigned, self.sizes, reaches))
+
+    def parts(self) -> Iterator[tuple[NDArray[np.int64], "EnginePart"]]:
+        """The groups that were found together."""
+        return ((each.groups, EnginePart(self, each)) for each in self._found)
+
+    def discover(self) -> "EngineGroups":
+        """The keys that pass discovery, in the order of keys; itself where keys were declared.
+
+        This draws noise, once, and must be paid for before.
+        """
+        return self if self._hidden is None else self._hidden()
+
+    def everything(self, group: int) -> Stretch:
+        """All rows of one group."""
+        keys = self._assigned.keys
+        some = keys.filter(np.equal(keys.column("group").to_numpy(), group))
+        alone = Assigned(some.set_column(some.column_names.index("group"), "group", _zeros(some.num_rows)), 1)
+        (found,) = self._table.find(alone, self.sizes[group : group + 1], [all_rows(int(self.sizes[group]))])
+        return found.stretches[0].stretch(0)
+
+
+def _zeros(rows: int) -> Any:
+    import pyarrow as pa
+
+    return pa.array(np.zeros(rows, dtype=np.int32))
+
+
+class EnginePart:
+    """Groups whose stretches are at hand."""
+
+    def __init__(self, whole: EngineGroups, found: Found) -> None:
+        self._whole, self._found, self.sizes = whole, found, whole.sizes[found.groups]
+
+    def window(self, at: int, reach: Reach) -> Windows:
+        """The rows around the rank of one quantile."""
+        return self._found.stretches[at].windows(reach.ranks(self.sizes))
+
+    def statistics(self, group: int, least: int | None = None, most: int | None = None) -> OrderStatistics:
+        """The rows of a group by rank."""
+        stretches = [each.stretch(group) for each in self._found.stretches]
+        number = int(self._found.groups[group])
+        return StretchRows(int(self.sizes[group]), stretches, lambda: self._whole.everything(number), least, most)
+
+
+def read_engine_groups(
+    table: EngineTable,
+    names: list[str],
+    *,
+    keys: Any,
+    discovery: KeyDiscovery | None,
+    label: Label | None,
+    null_keys: NullKeys,
+    nan_policy: NanPolicy,
+    max_keys: int,
+) -> EngineGroups:
+    """The groups of a table: its keys and their numbers of rows are read, and assigned to the public keys."""
+    index = KeyColumns(names, keys, max_keys=max_keys, typed=keys is None)
+    if keys is not None:
+        refuse_declared(index, label)
+    kind, counts = table.kind, checked_counts(table, nan_policy)
+    rows = int(counts.column("rows").to_numpy().sum()) if counts.num_rows else 0
+    codes = _codes(index, counts, names, null_keys)
+    index.settle()
+    if discovery is None:
+        return _assigned(table, kind, rows, names, counts, index.columns(), codes, label)
+
+    @cache
+    def discovered() -> EngineGroups:
+        return _discovered(table, kind, rows, names, counts, index, codes, label, discovery)
+
+    nothing = Assigned(counts.slice(0, 0), 0)
+    return EngineGroups(kind, no_keys(index), rows, np.zeros(0, np.int64), table, nothing, discovered)
+
+
+def _codes(index: KeyColumns, counts: Any, names: list[str], null_keys: NullKeys) -> NDArray[np.int32]:
+    found = [index.codes([batch.column(name) for name in names], null_keys) for batch in counts.to_batches()]
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.int32)
+
+
+def _assigned(
+    table: EngineTable,
+    kind: Kind,
+    rows: int,
+    names: list[str],
+    counts: Any,
+    columns: dict[str, Any],
+    codes: NDArray[np.int32],
+    label: Label | None,
+) -> EngineGroups:
+    """Groups whose numbers are the codes; undeclared keys form the last one where there is a label."""
+    import pyarrow as pa
+
+    groups = len(next(iter(columns.values())))
+    if label is not None:
+        codes, columns = np.where(codes == UNDECLARED, np.int32(groups), codes), key_columns_with(columns, label)
+        groups += 1
+    kept = pa.array(codes >= 0)
+    assigned = Assigned(counts.select(names).append_column("group", pa.array(codes)).filter(kept), groups)
+    return EngineGroups(kind, columns, rows, table.sizes(assigned, counts.filter(kept)), table, assigned)
+
+
+def _discovered(
+    table: EngineTable,
+    kind: Kind,
+    rows: int,
+    names: list[str],
+    counts: Any,
+    index: KeyColumns,
+    codes: NDArray[np.int32],
+    label: Label | None,
+    discovery: KeyDiscovery,
+) -> EngineGroups:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    size, there = index.size, pa.array(codes >= 0)
+    every = Assigned(counts.select(names).append_column("group", pa.array(codes)).filter(there), size)
+    present = table.sizes(every, counts.filter(there))
+    same = UNDECLARED if label is None or not size else index.code(label)
+    if same != UNDECLARED:
+        present = present.copy()
+        present[same] = 0  # rows that have the label as their key are others too
+    discovery.restore(present, np.zeros(size, dtype=np.bool_))
+    found = discovery.found()
+    columns = index.columns(found) if found.size else no_keys(index)
+    if found.size:  # in the order of keys, which says nothing about the order they came in
+        order = pc.sort_indices(pa.table(columns), [(name, "ascending") for name in columns])
+        found, columns = found[order.to_numpy()], {name: column.take(order) for name, column in columns.items()}
+    relabel = np.full(size, UNDECLARED, dtype=np.int32)
+    relabel[found] = np.arange(found.size, dtype=np.int32)
+    again = np.where(codes >= 0, relabel[np.maximum(codes, 0)], codes) if size else codes
+    return _assigned(table, kind, rows, names, counts, columns, again, label)

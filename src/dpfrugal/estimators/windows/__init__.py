@@ -1,0 +1,1 @@
+"""Windows: the table's quantiles of a stream, period by period."""

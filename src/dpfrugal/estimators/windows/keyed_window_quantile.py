@@ -1,0 +1,345 @@
+"""``KeyedWindowQuantile``: quantiles of each key of a stream, period by period, each window as ``quantiles_by`` has it.
+
+>>> import dpfrugal as dpf
+>>> k = KeyedWindowQuantile(0.9, dpf.PureDP(epsilon=1.0), keys=["/home", "/pay", "/help"])
+>>> k.update_many(["/home", "/pay"] * 5_000, [10.0, 20.0] * 5_000)
+>>> k.release().select(["key", "value", "upper"]).to_pylist()[:2]
+[{'key': '/home', 'value': 10.0, 'upper': 10.0}, {'key': '/pay', 'value': 20.0, 'upper': 20.0}]
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal import parameters
+from dpfrugal.budget.ledger import Ledger
+from dpfrugal.budget.spending import Account
+from dpfrugal.errors import ItemError, ParameterError
+from dpfrugal.estimators.keyed.coded_rows import UNEVEN, KeyLookup, sized
+from dpfrugal.estimators.keyed.release_table import total_cost
+from dpfrugal.estimators.keyed.state_record import arrow_keys, learn, saved_keys
+from dpfrugal.estimators.table.base.kinds import FLOATS
+from dpfrugal.estimators.table.choices.group_answers import Progress, answer_groups
+from dpfrugal.estimators.table.choices.intervals import IntervalOf
+from dpfrugal.estimators.table.group_table import group_table
+from dpfrugal.estimators.table.rows.grouped_rows import GroupedRows
+from dpfrugal.estimators.table.rows.keyed_rows import KeyedRows
+from dpfrugal.estimators.windows.held_items import HeldItems
+from dpfrugal.estimators.windows.window_estimator import MOST_HELD, WindowEstimator
+from dpfrugal.estimators.windows.window_items import batch_of
+from dpfrugal.estimators.windows.window_quantile import hint_of
+from dpfrugal.estimators.windows.window_release import unit_of
+from dpfrugal.keys.columns import typed
+from dpfrugal.keys.discovery import KeyDiscovery, in_order_of_keys
+from dpfrugal.keys.index import MOST_KEYS, UNDECLARED, KeyIndex
+from dpfrugal.parameters import NanPolicy, Neighbours, NullKeys
+from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
+from dpfrugal.storage import json_values
+from dpfrugal.storage.checkpoint_file import Contents
+
+HELD_IN_ALL: Final = 1 << 24
+
+
+class KeyedWindowQuantile(WindowEstimator):
+    """Private quantiles for each key and window of a stream: of the rows since the last release, under one guarantee.
+
+    The guarantee (Theorem 20) is for neighbours of which one row changes its value *and* its key or, with
+    ``neighbours="add-remove"``, is there or not; however many windows are released. Of a person it covers at most
+    ``max_items_per_person`` rows per window (with ``max_keys_per_person`` in each of so many keys), which ``person``,
+    ids given with the rows, enforces; with ``windows=24`` a person in 24 windows together, and a ledger is charged
+    again after every 24.
+
+    ``keys`` declares the keys, and every release has a row for each. Or ``discover_keys`` says what finding them may
+    cost, on top of the guarantee: a key that was found is in every later release. Rows of other keys are dropped, or
+    are one more group, the last one, that is shown as ``other``.
+
+    At most ``hold_in_all`` rows are held, beyond that a uniform sample of so many (None: all). With ``hold`` at most so
+    many of each key: large keys then leave room for small ones, but the answers of all keys become less exact, by up to
+    a factor of two for a median and by 2% for a p99; it cannot be used with ``person``. The other options are those of
+    ``quantiles_by``.
+    """
+
+    def __init__(
+        self,
+        quantile: float | Sequence[float],
+        guarantee: Guarantee,
+        *,
+        keys: Any = None,
+        discover_keys: ApproxDP | None = None,
+        other: Any = None,
+        hold: int | None = None,
+        hold_in_all: int | None = HELD_IN_ALL,
+        neighbours: Neighbours = "replace",
+        intervals: bool = True,
+        confidence: float = 0.95,
+        interval_of: IntervalOf = "population",
+        counts: bool = True,
+        low: float | None = None,
+        high: float | None = None,
+        decimals: int | None = None,
+        max_items_per_person: int = 1,
+        max_keys_per_person: int | None = None,
+        windows: int | None = None,
+        nan_policy: NanPolicy = "raise",
+        null_keys: NullKeys = "raise",
+        max_keys: int = MOST_KEYS,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+    ) -> None:
+        self._max_items_per_person = parameters.max_items_per_person(max_items_per_person)
+        self._max_keys_per_person = parameters.max_keys_per_person(max_keys_per_person)
+        self._null_keys = parameters.null_keys(null_keys)
+        self._max_keys, self._other = max_keys, other
+        if hold_in_all is not None:
+            parameters.integer("hold_in_all", hold_in_all, 1, MOST_HELD)
+        self._hold_in_all = hold_in_all if hold is None else None
+        self._per_key = hold is not None
+        if (keys is None) == (discover_keys is None):
+            raise ParameterError(
+                "Either keys or discover_keys must be given, and not both: which keys there are is data too. Declare "
+                "them, or say what discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."
+            )
+        self._index = KeyIndex(keys, max_keys=max_keys, typed=discover_keys is not None)
+        if keys is not None and other is not None:
+            typed(other, self._index.keys.type)
+            if self._index.codes(typed(other, self._index.keys.type))[0] != UNDECLARED:
+                raise ParameterError("other must not be one of keys.")
+        self._discovery: KeyDiscovery | None = None
+        self._public: Any = None  # of discovered keys those that are public, in their order
+        per_person = self._max_items_per_person * (self._max_keys_per_person or 1)
+        self._plan(
+            quantile, guarantee, rows_per_person=per_person, hold=self._hold_in_all if hold is None else hold,
+            sampled="table" if hold is None else "groups", neighbours=neighbours, intervals=intervals,
+            confidence=confidence, interval_of=interval_of, windows=windows, nan_policy=nan_policy,
+            hints=(low, high, decimals), grouped=True, counts=counts,
+        )  # fmt: skip
+        if discover_keys is not None:
+            self._discovery = KeyDiscovery(discover_keys, per_person * (self._windows or 1))
+        super().__init__(
+            Account.opened(
+                *(ledger, dataset, guarantee if ledger is None else total_cost(guarantee, discover_keys)),
+                by=type(self).__name__,
+                max_items_per_person=self._max_items_per_person,
+                neighbours=neighbours,
+                asked={"quantiles": list(self._quantiles), "windows": windows},
+            )
+        )
+
+    @property
+    def discover_keys(self) -> ApproxDP | None:
+        """What discovering keys costs besides; None where they were declared."""
+        return None if self._discovery is None else self._discovery.cost
+
+    @property
+    def keys(self) -> Any:
+        """The keys that are public, as a pyarrow.Array: those declared, or those discovered so far."""
+        import pyarrow as pa
+
+        if self._discovery is None:
+            return self._index.keys
+        return pa.nulls(0) if self._public is None else self._public
+
+    @property
+    def max_items_per_person(self) -> int:
+        """How many rows of one person in a window the guarantee covers: in all or, with the next one, in each key."""
+        return self._max_items_per_person
+
+    @property
+    def max_keys_per_person(self) -> int | None:
+        """In how many keys of one person in a window; None where rows are limited in all."""
+        return self._max_keys_per_person
+
+    @property
+    def null_keys(self) -> NullKeys:
+        """What becomes of rows whose key is null."""
+        return self._null_keys
+
+    def update_many(self, keys: Any, values: Any, person: Any = None) -> None:
+        """Take in a batch of rows: all of it, or, where any of it is refused, nothing. ``person`` has each row's id."""
+        if person is not None and self._per_key:
+            raise ParameterError("hold, of each key, cannot be used with person; use hold_in_all.")
+        with self._alone():
+            known, accepted = self._index.size, False
+            try:
+                lookup, values = KeyLookup(self._index, keys, self._null_keys, self._threads), sized(values)
+                if lookup.size != len(values):
+                    lengths = f"there are {lookup.size:,} keys and {len(values):,} values"
+                    raise ItemError(f"keys and values must be of the same length; {lengths}.")
+                groups = lookup.next(lookup.size)
+                batch = batch_of(values, self._nan_policy)
+                if batch.codes.size != groups.size:
+                    raise ItemError(UNEVEN)
+                if self._other is not None and self._discovery is not None and self._index.size:
+                    typed(self._other, self._index.keys.type)
+                if self._other is not None and self._discovery is None:
+                    groups = np.where(groups == UNDECLARED, np.int32(self._index.size), groups)
+                who = self._persons(person, batch.codes.size)
+                accepted = True
+            finally:
+                if not accepted and self._discovery is not None:
+                    self._index.forget(known)
+            self._take(batch, who, groups)
+
+    def release(self, progress: Progress | None = None) -> Any:
+        """A pyarrow.Table of the rows since the last release, which are forgotten; the next window begins.
+
+        Its columns are key, quantile, value, lower and upper, rows (a noisy number of those held) and reason, as those
+        of ``quantiles_by``. It has a row for every public key and quantile, whether or not the key has had rows.
+        ``progress`` is called with how many of how many steps are done.
+        """
+        with self._alone():
+            kind, index = self._kind or FLOATS, self._index
+            rows = self._rows()
+            grouped = None if self._discovery is not None else self._declared(rows)
+            bounds, quantiles = self._base(kind), self._quantiles
+            window, number = self._end_window()
+            with self._account.owning_up():
+                grouped = self._discovered(rows, index) if grouped is None else grouped
+                public = GroupedRows(kind, grouped.key_columns, number, grouped.starts, grouped.sorted_codes)
+                found = answer_groups(public, self._planned, bounds, progress)
+                table = group_table(
+                    public, self._planned, found, quantiles, self.discover_keys, self._max_items_per_person,
+                    self._max_keys_per_person,
+                )  # fmt: skip
+            claim = dict(table.schema.metadata)
+            unit = unit_of(self._max_items_per_person, self._max_keys_per_person, self._planned.asked.windows)
+            return table.replace_schema_metadata(claim | {b"unit": unit.encode(), b"window": str(window).encode()})
+
+    def _rows(self) -> KeyedRows:
+        """The rows that count, with the codes of their keys; of each person at most so many, chosen by priority."""
+        arrays = self._held.arrays()
+        rows = KeyedRows("raise", self._threads)
+        priorities = arrays["priorities"].astype(np.uint64) if self._with_persons else None
+        groups = arrays["groups"].copy() if self._with_persons else arrays["groups"]
+        rows.add_coded(self._kind or FLOATS, arrays["codes"], groups, arrays.get("who"), priorities)
+        if self._with_persons:
+            rows.keep_chosen(self._max_items_per_person, self._max_keys_per_person)
+        return rows
+
+    def _declared(self, rows: KeyedRows) -> GroupedRows:
+        import pyarrow as pa
+
+        keys, size = self._index.keys, self._index.size
+        if self._other is not None:
+            keys, size = pa.concat_arrays([keys, typed(self._other, keys.type)]), size + 1
+        codes, starts = rows.by_group(np.arange(size, dtype=np.int32), size, rows.kind)
+        return GroupedRows(rows.kind, {"key": keys}, rows.rows, starts, codes)
+
+    def _discovered(self, rows: KeyedRows, index: KeyIndex) -> GroupedRows:
+        """The rows of the keys that were public before, and of those that pass discovery now; this draws noise."""
+        import pyarrow as pa
+
+        assert self._discovery is not None  # noqa: S101
+        before, size = 0 if self._public is None else len(self._public), index.size
+        counts, shown = rows.counts(size), np.zeros(size, dtype=np.bool_)
+        shown[:before] = True
+        label = UNDECLARED
+        if self._other is not None and size:
+            label = _code_of(index, self._other)
+        if label != UNDECLARED:
+            counts[label] = 0  # rows that have the label as their key are others too
+        self._discovery.restore(counts, shown)
+        passed = np.concatenate([np.arange(before, dtype=np.int64), self._discovery.found()])
+        if passed.size:
+            passed = in_order_of_keys(index.keys, passed)
+            self._public = index.keys.take(pa.array(passed, pa.int64()))
+        self._relearn()
+        keys, groups = self.keys, passed.size
+        relabel = np.full(size, UNDECLARED if self._other is None else groups, dtype=np.int32)
+        relabel[passed] = np.arange(groups, dtype=np.int32)
+        if self._other is not None:
+            one = typed(self._other, keys.type)
+            keys, groups = pa.concat_arrays([keys, one]) if len(keys) else one, groups + 1
+        codes, starts = rows.by_group(relabel, groups, rows.kind)
+        return GroupedRows(rows.kind, {"key": keys}, rows.rows, starts, codes)
+
+    def _relearn(self) -> None:
+        """Only public keys outlive a window."""
+        if self._discovery is not None:
+            self._index = KeyIndex(max_keys=self._max_keys, typed=True)
+            if self._public is not None:
+                learn(self._index, self._public)
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._relearn()
+
+    def _empty(self) -> HeldItems:
+        if not self._with_persons:
+            return HeldItems(self._hold, ("groups",), per_group=self._per_key)
+        return HeldItems(self._hold, ("groups", "who"), per_person=self._planned.asked.rows_per_person)
+
+    def _adopt(self, contents: Contents, held: HeldItems) -> None:
+        if self._discovery is not None:
+            keys = arrow_keys(contents.arrays["keys"])
+            if held.column("groups").max(initial=-1) >= len(keys):
+                raise ValueError("not the keys of these rows")
+            if len(keys):
+                held.relabel("groups", self._index.codes(keys))
+        elif held.column("groups").max(initial=-1) >= self._index.size + (self._other is not None):
+            raise ValueError("not the keys of these rows")
+        super()._adopt(contents, held)
+
+    def _parameters(self) -> dict[str, Any]:
+        discovery, keys = self._discovery, None
+        if discovery is None:
+            keys = hashlib.sha256(saved_keys(self._index).tobytes()).hexdigest()
+        return super()._parameters() | {
+            "keys": keys,
+            "discover_keys": None if discovery is None else discovery.cost.to_record(),
+            "other": self._other,
+            "hold": self._hold if self._per_key else None,
+            "hold_in_all": self._hold_in_all,
+            "counts": self._planned.asked.counts,
+            "max_items_per_person": self._max_items_per_person,
+            "max_keys_per_person": self._max_keys_per_person,
+            "null_keys": self._null_keys,
+            "max_keys": self._max_keys,
+        }
+
+    def _contents(self) -> Contents:
+        state, arrays = self._window_contents()
+        arrays["keys"] = saved_keys(self._index)
+        state["public"] = 0 if self._public is None else len(self._public)
+        return Contents(type(self).__name__, self._parameters(), state, arrays=arrays)
+
+    @classmethod
+    def _of_contents(cls, contents: Contents) -> Self:
+        given, keys = contents.parameters, arrow_keys(contents.arrays["keys"])
+        rule, discovery = given["intervals"], given["discover_keys"] and ApproxDP.of_record(given["discover_keys"])
+        low, high, decimals = json_values.list_of(given["hints"], 3)
+        same = ["other", "hold", "neighbours", "counts", "max_items_per_person", "max_keys_per_person", "windows"]
+        same += ["nan_policy", "null_keys", "max_keys", "hold_in_all"]
+        estimator = cls(
+            json_values.floats_of(given["quantiles"]).tolist(),
+            Guarantee.of_record(given["guarantee"]),
+            keys=None if discovery else keys,
+            discover_keys=discovery,
+            intervals=rule is not None,
+            confidence=0.95 if rule is None else json_values.float_of(rule[0]),
+            interval_of="population" if rule is None else rule[1],
+            low=hint_of(low),
+            high=hint_of(high),
+            decimals=None if decimals is None else int(decimals),
+            **{name: given[name] for name in same},
+        )
+        if discovery:
+            public = json_values.integer_of(contents.state["public"], 0, len(keys))
+            estimator._public = keys[:public] if public else None
+            learn(estimator._index, keys)
+        estimator._restore(contents)
+        groups: NDArray[Any] = estimator._held.column("groups")
+        if groups.max(initial=-1) >= estimator._index.size + (not discovery and estimator._other is not None):
+            raise ValueError("not the keys of these rows")
+        return estimator
+
+
+def _code_of(index: KeyIndex, key: Any) -> int:
+    """The code of one key, or -1; nothing is added."""
+    import pyarrow.compute as pc
+
+    same = pc.equal(index.keys, typed(key, index.keys.type)[0]).fill_null(False).to_numpy(zero_copy_only=False)
+    return int(np.flatnonzero(same)[0]) if same.any() else UNDECLARED

@@ -1,0 +1,91 @@
+"""A batch of items as codes: numbers in any container, all of them or none.
+
+Items are floats, unless every batch states that it holds integers (an array or a Series of an integer type): the type
+of the answers is public, so it must not depend on items. No state changes here.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal.errors import ItemError
+from dpfrugal.estimators.table.base.codes import Codes, codes_of
+from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS, Kind
+from dpfrugal.inputs.numbers import chunks
+from dpfrugal.parameters import NanPolicy
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The codes of a batch's items, in order, those that are missing included; ``present`` is None if none is."""
+
+    kind: Kind
+    codes: Codes
+    present: NDArray[np.bool_] | None
+
+    def of_kind(self, kind: Kind) -> Codes:
+        """The codes among answers of another kind: integers become floats where others are floats."""
+        return recoded(self.codes, self.kind, kind)
+
+
+def recoded(codes: Codes, before: Kind, after: Kind) -> Codes:
+    """The codes of integers as those of floats; others as they are."""
+    return codes_of(codes.astype(np.float64)) if before is INTEGERS and after is FLOATS else codes
+
+
+def common(kind: Kind | None, other: Kind | None) -> Kind | None:
+    """The type of answers where both came; integers and floats together are floats."""
+    if kind is None or other is None:
+        return kind or other
+    return kind if kind is other else FLOATS
+
+
+def batch_of(items: Any, nan_policy: NanPolicy, *, integers: bool = True) -> Batch:
+    """The items of whatever the caller has; a missing one is refused or marked."""
+    kind = INTEGERS if integers and states_integers(items) else FLOATS
+    values: list[NDArray[Any]] = []
+    present: list[NDArray[np.bool_]] = []
+    missing = False
+    for chunk in chunks(items):
+        there = np.ones(chunk.values.size, dtype=np.bool_) if chunk.missing is None else ~chunk.missing
+        if chunk.values.dtype.kind == "f" and np.isnan(chunk.values).any():
+            there &= ~np.isnan(chunk.values)
+        if not there.all():
+            missing = True
+            if nan_policy == "raise":
+                raise ItemError('The batch has NaN or null items; clean the data, or use nan_policy="omit".')
+        present.append(there)
+        values.append(chunk.values)
+    if any(part.dtype.kind == "f" for part in values):
+        kind = FLOATS  # of nulls that another library has made NaN
+    codes = _joined([_coded(part, kind) for part in values], np.int64)
+    return Batch(kind, codes, _joined(present, np.bool_) if missing else None)
+
+
+def _coded(values: NDArray[Any], kind: Kind) -> Codes:
+    if kind is INTEGERS:
+        return values.astype(np.int64)
+    return codes_of(values.astype(np.float64, copy=False))
+
+
+def _joined(parts: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype=dtype), *parts])
+
+
+def states_integers(items: Any) -> bool:
+    """Whether the container's type says that all of its items are integers."""
+    stated = getattr(items, "dtype", None)
+    if isinstance(stated, np.dtype):
+        return stated.kind in "iu"
+    if stated is not None and hasattr(stated, "is_integer"):  # polars
+        return bool(stated.is_integer())
+    if hasattr(items, "__arrow_c_stream__") or hasattr(items, "__arrow_c_array__"):
+        import pyarrow as pa
+
+        kind = getattr(items, "type", None)
+        kind = kind.value_type if isinstance(kind, pa.DictionaryType) else kind
+        return isinstance(kind, pa.DataType) and pa.types.is_integer(kind)
+    kind = getattr(stated, "kind", None)  # pandas' nullable types
+    return isinstance(kind, str) and kind in "iu"

@@ -1,0 +1,211 @@
+"""Releases as the field reads them: Prometheus text, OpenMetrics and JSON, made once when a window is released.
+
+A scrape gets bytes that are there already. What does not change between releases (names, labels, their escaping) is
+written by ``prometheus_client`` once per list of keys; a release fills in its numbers.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from dpfrugal.serve.budget import Standing
+from dpfrugal.serve.clock import utc
+from dpfrugal.serve.settings import Metric
+from dpfrugal.serve.store import Stored
+
+FORMATS: Final = ("text", "openmetrics")
+Template = tuple[list[bytes], ...]  # of each family: its head, and the beginning of each sample's line
+
+
+class _Families:
+    """Families as a registry gives them."""
+
+    def __init__(self, *families: Any) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Any]:
+        return self._families
+
+
+def _written(form: str, families: _Families) -> bytes:
+    from prometheus_client import exposition
+    from prometheus_client.openmetrics import exposition as openmetrics
+
+    write: Any = exposition.generate_latest if form == "text" else openmetrics.generate_latest
+    return bytes(write(families)).removesuffix(b"# EOF\n")
+
+
+def _number(value: float) -> str:
+    from prometheus_client import utils
+
+    write: Any = utils.floatToGoString
+    return str(write(value))
+
+
+class Exposition:
+    """What a scrape gets."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, dict[str, bytes]] = {form: {} for form in FORMATS}
+        self._budgets: dict[str, tuple[Metric, Standing]] = {}
+        self._templates: dict[tuple[str, str], tuple[Any, Template]] = {}
+
+    def show(self, release: Stored, items: int | None = None) -> None:
+        """Show a release in place of the last one of its metric."""
+        for form in FORMATS:
+            self._parts[form][release.metric] = self._release(form, release, items)
+
+    def forget(self, metrics: set[str]) -> None:
+        """Show these metrics only."""
+        for parts in self._parts.values():
+            for name in set(parts) - metrics:
+                del parts[name]
+        for name in set(self._budgets) - metrics:
+            del self._budgets[name]
+
+    def show_budget(self, metric: Metric, standing: Standing) -> None:
+        """Show how much of a metric's day is spent."""
+        self._budgets[metric.name] = (metric, standing)
+        for form in FORMATS:
+            self._parts[form]["\0budgets"] = _written(form, _budgets(self._budgets.values()))
+
+    def scrape(self, accept: str) -> tuple[bytes, str]:
+        """The last releases in the format that a client asks for, with its content type."""
+        from prometheus_client.exposition import choose_encoder
+
+        content_type = choose_encoder(accept)[1]
+        form = "openmetrics" if content_type.startswith("application/openmetrics-text") else "text"
+        body = b"".join(self._parts[form].values())
+        return (body + b"# EOF\n" if form == "openmetrics" else body), content_type
+
+    def _release(self, form: str, release: Stored, items: int | None) -> bytes:
+        about = release.about
+        shape = about["base_name"], about["label"], tuple(about["quantiles"]), about["about"], release.keys
+        held = self._templates.get((form, release.metric))
+        if held is None or held[0] != shape:
+            template = tuple(_template(form, family) for family in _families(release))
+            self._templates[form, release.metric] = held = (shape, template)
+        numbers = np.where(np.isnan(release.numbers), _unknown()[:, None, None], release.numbers)
+        written: list[bytes] = []
+        for (head, *starts), values in zip(held[1], numbers.reshape(3, -1).tolist(), strict=True):
+            written.append(head)
+            written += [start + _number(value).encode() + b"\n" for start, value in zip(starts, values, strict=True)]
+        return b"".join(written) + _written(form, _times(release, items))
+
+
+def _unknown() -> Any:
+    """Where there were too few items: no value, and an interval that says nothing."""
+    return np.array([math.nan, -math.inf, math.inf])
+
+
+def _template(form: str, family: Any) -> list[bytes]:
+    lines = _written(form, _Families(family)).splitlines(keepends=True)
+    heads = [line for line in lines if line.startswith(b"#")]
+    return [b"".join(heads), *(line[: line.rindex(b" ") + 1] for line in lines[len(heads) :])]
+
+
+def _labels(about: dict[str, Any], key: str, q: float) -> dict[str, str]:
+    """The declared labels, and no others."""
+    named = {about["label"]: key} if about["label"] else {}
+    return named | {"quantile": _number(q)}
+
+
+def _families(release: Stored) -> list[Any]:
+    from prometheus_client.core import Metric as Family
+
+    about, name = release.about, release.about["base_name"]
+    said = f"{about['about']}: private quantiles of the last window, {about['promise']}"
+    families = [
+        Family(name, said, "summary"),
+        Family(f"{name}_lower", f"Lower end of the {about['confidence']:.0%} interval of {name}", "gauge"),
+        Family(f"{name}_upper", f"Upper end of the {about['confidence']:.0%} interval of {name}", "gauge"),
+    ]
+    for family in families:
+        for key in release.keys:
+            for q in about["quantiles"]:
+                family.add_sample(family.name, _labels(about, key, q), 0.0)
+    return families
+
+
+def _times(release: Stored, items: int | None) -> _Families:
+    from prometheus_client.core import GaugeMetricFamily
+
+    name = release.about["base_name"]
+    ended = GaugeMetricFamily(f"{name}_window_end_timestamp_seconds", f"End of the window of {name}", release.ends)
+    made = GaugeMetricFamily(f"{name}_release_timestamp_seconds", f"Time of the release of {name}", release.released)
+    if items is None:
+        return _Families(ended, made)
+    said = f"Items of the window of {name}, public under its neighbours"
+    return _Families(ended, made, GaugeMetricFamily(f"{name}_window_count", said, items))
+
+
+def _budgets(all_of_them: Iterable[tuple[Metric, Standing]]) -> _Families:
+    from prometheus_client.core import GaugeMetricFamily
+
+    labels = ["metric", "measure"]
+    spent = GaugeMetricFamily("dpfrugal_budget_spent", "What the windows of this UTC day have cost", labels=labels)
+    left = GaugeMetricFamily("dpfrugal_budget_left", "What is left of the total of this UTC day", labels=labels)
+    windows = GaugeMetricFamily("dpfrugal_budget_windows_left", "Windows that the rest covers", labels=["metric"])
+    for metric, standing in all_of_them:
+        for measure, each, total in sizes(metric):
+            used = min(total, standing.spent * each)
+            spent.add_metric([metric.base_name, measure], used)
+            left.add_metric([metric.base_name, measure], max(0.0, total - used))
+        windows.add_metric([metric.base_name], max(0, standing.most - standing.spent))
+    return _Families(spent, left, windows)
+
+
+def sizes(metric: Metric) -> list[tuple[str, float, float]]:
+    """What a window costs and what a day may cost, in each measure of the total: ε, δ or ρ."""
+    cost, total = metric.cost, metric.total
+    names = [name for name in ("epsilon", "delta", "rho") if hasattr(total, name)]
+    return [(name, getattr(cost, name), getattr(total, name)) for name in names]
+
+
+def as_json(release: Stored, keys: Callable[[str], bool] | None = None) -> dict[str, Any]:
+    """A release for JSON, of some keys or all; null where there were too few items to tell."""
+    about = release.about
+    return {
+        "id": release.id,
+        "metric": about["base_name"],
+        "window_start": utc(release.ends - about["window"]),
+        "window_end": utc(release.ends),
+        "whole": release.began <= release.ends - about["window"] + 1.0,
+        "released": utc(release.released),
+        "guarantee": about["promise"],
+        "confidence": about["confidence"],
+        "label": about["label"] or None,
+        "quantiles": about["quantiles"],
+        "keys": [
+            {
+                "key": key,
+                "values": _plain(release, 0, at),
+                "lower": _plain(release, 1, at),
+                "upper": _plain(release, 2, at),
+            }
+            for at, key in enumerate(release.keys)
+            if keys is None or keys(key)
+        ],
+    }
+
+
+def _plain(release: Stored, part: int, at: int) -> list[float | None]:
+    return [number if math.isfinite(number) else None for number in release.numbers[part, at].tolist()]
+
+
+def about(metric: Metric) -> dict[str, Any]:
+    """What is public about a metric, for its releases."""
+    unit = "item" if metric.person is None else f"person of ≤ {metric.person.max_items} items a window"
+    discovery = None if metric.keys is None else metric.keys.discovery
+    more = "" if discovery is None else f", and {discovery} for which keys are shown"
+    return {
+        "base_name": metric.base_name,
+        "about": metric.about,
+        "label": "" if metric.keys is None else metric.label,
+        "quantiles": list(metric.quantiles),
+        "window": metric.window,
+        "confidence": 0.95,
+        "promise": f"{metric.guarantee} per window and {unit}{more}",
+    }

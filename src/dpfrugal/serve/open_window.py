@@ -1,0 +1,160 @@
+"""The window that is open: items come in until it is cut, and leave it once, as private quantiles.
+
+Keys become codes and persons keyed hashes on arrival; both live as long as the window. Short batches are gathered, and
+taken in together.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpfrugal.estimators.windows.keyed_window_quantile import KeyedWindowQuantile
+from dpfrugal.serve.figures import Figures
+from dpfrugal.serve.ingest.items import NO_KEY, REPEATED, Rows
+from dpfrugal.serve.repeated_items import SeenItems
+from dpfrugal.serve.settings import Metric
+
+GATHERED: Final = 1 << 16
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """What a window released, keys × quantiles; NaN where it has too few items to tell. All of it is public."""
+
+    keys: tuple[str, ...]
+    values: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    items: int | None  # only where it is public
+
+    def numbers(self) -> NDArray[np.float64]:
+        """Values, lower and upper ends in one array."""
+        return np.stack([self.values, self.lower, self.upper])
+
+
+class OpenWindow:
+    """The items of one metric since the last cut. Raw: only ``release`` shows anything, once."""
+
+    def __init__(self, metric: Metric, seen: SeenItems | None) -> None:
+        self.metric = metric
+        self._seen = seen
+        declared = () if metric.keys is None else metric.keys.declared
+        self._discovers = declared is None
+        self._codes: dict[str | None, int] = {key: code for code, key in enumerate(declared or ())}
+        self._shown = list(declared or ())
+        other = None if metric.keys is None else metric.keys.other
+        self._undeclared = len(self._shown)  # the code of everything else: that of other, or of nothing
+        if other is not None:
+            self._shown.append(other)
+        if metric.keys is None:
+            self._codes, self._shown = {None: 0}, [""]
+        self._secret = os.urandom(32)
+        self._waiting: list[tuple[NDArray[Any], ...]] = []
+        self._rows = 0
+        self._window = _window_of(metric, len(self._shown))
+
+    def take(self, rows: Rows, figures: Figures) -> Mapping[str, int]:
+        """Take in the items of a batch; how many do not count, and why."""
+        refused = dict(rows.refused)
+        codes = self._codes_of(rows.keys)
+        nowhere = -1 if self._discovers else self._undeclared
+        if nowhere not in range(len(self._shown)) and (unknown := int((codes == nowhere).sum())):
+            refused[NO_KEY] = refused.get(NO_KEY, 0) + unknown
+        persons = np.zeros(0, dtype=np.int64) if rows.persons is None else self._persons_of(rows.persons)
+        identities = np.zeros(0, dtype=np.int64) if rows.identities is None else rows.identities
+        self._waiting.append((codes, rows.values, persons, identities))
+        self._rows += codes.size
+        if self._rows >= GATHERED:
+            refused[REPEATED] = self._gather(figures)
+        return refused
+
+    def _codes_of(self, keys: list[str | None]) -> NDArray[np.int64]:
+        known, undeclared = self._codes, self._undeclared
+        if self._discovers:
+            most = self.metric.max_keys
+            for key in keys:
+                if key is not None and key not in known and len(known) < most:
+                    known[key] = len(known)
+            undeclared = -1
+        return np.array([known.get(key, undeclared) for key in keys], dtype=np.int64)
+
+    def _persons_of(self, persons: list[str]) -> NDArray[np.int64]:
+        secret = self._secret
+        words = b"".join(hashlib.blake2b(person.encode(), digest_size=8, key=secret).digest() for person in persons)
+        return np.frombuffer(words, dtype=np.int64)
+
+    def _gather(self, figures: Figures) -> int:
+        """Take in what waits, without repetitions; how many there were."""
+        waiting, self._waiting, self._rows = self._waiting, [], 0
+        if not waiting:
+            return 0
+        codes, values, persons, identities = (np.concatenate(column) for column in zip(*waiting, strict=True))
+        repeated = 0
+        if self._seen is not None and identities.size:
+            new = self._seen.new(identities)
+            repeated = int((~new).sum())
+            codes, values = codes[new], values[new]
+            persons = persons[new] if persons.size else persons
+        if self._discovers and (codes < 0).any():
+            shown = codes >= 0
+            codes, values = codes[shown], values[shown]
+            persons = persons[shown] if persons.size else persons
+        if not self._discovers:
+            figures.count_rows(self.metric, self._shown, codes)
+        self._window.update_many(codes, values, person=persons if self.metric.person is not None else None)
+        return repeated
+
+    @property
+    def waiting(self) -> int:
+        """How many items wait to be taken in."""
+        return self._rows
+
+    def close(self, figures: Figures) -> None:
+        """Take in what waits: nothing comes any more."""
+        figures.refuse(self.metric.base_name, {REPEATED: self._gather(figures)})
+
+    def release(self) -> Quantiles:
+        """The private quantiles of all items, with fresh noise; must be paid for before."""
+        table = self._window.release()
+        return _quantiles_of(table, self.metric, self._shown, list(self._codes) if self._discovers else None)
+
+
+def _quantiles_of(table: Any, metric: Metric, shown: list[str], discovered: list[str | None] | None) -> Quantiles:
+    width = len(metric.quantiles)
+    codes = table.column("key").to_numpy()[::width]
+    names = shown if discovered is None else [str(discovered[code]) for code in codes.tolist()]
+    order = list(range(len(names))) if discovered is None else sorted(range(len(names)), key=names.__getitem__)
+
+    def column(name: str) -> NDArray[np.float64]:
+        numbers = table.column(name).cast("float64").to_numpy(zero_copy_only=False)
+        # The nearest float to value · scale: 99 ms are 0.099 s.
+        scale = metric.scale
+        numbers = numbers * float(scale.numerator) / float(scale.denominator)
+        return np.ascontiguousarray(numbers.reshape(-1, width)[order])
+
+    metadata = table.schema.metadata or {}
+    public = metric.neighbours == "replace" and metric.keys is None
+    items = int(metadata[b"items"]) if public and b"items" in metadata else None
+    return Quantiles(tuple(names[at] for at in order), column("value"), column("lower"), column("upper"), items)
+
+
+def _window_of(metric: Metric, keys: int) -> KeyedWindowQuantile:
+    discovery = None if metric.keys is None else metric.keys.discovery
+    return KeyedWindowQuantile(
+        metric.quantiles,
+        metric.guarantee,
+        keys=None if discovery else np.arange(keys),
+        discover_keys=discovery,
+        hold_in_all=metric.hold,
+        neighbours=metric.neighbours,
+        counts=False,
+        low=metric.low,
+        high=metric.high,
+        max_items_per_person=1 if metric.person is None else metric.person.max_items,
+        nan_policy="omit",
+    )

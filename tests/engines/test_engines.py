@@ -1,0 +1,223 @@
+"""Every engine: its windows are those of the sorted rows, exactly, and the front doors are the same."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpfrugal as dpf
+from dpfrugal.engines import bracket_search
+from dpfrugal.errors import ItemError, TableError
+from dpfrugal.estimators.table.rows.engine_rows import EngineColumn, all_rows
+from dpfrugal.estimators.table.rows.order_statistics import Reach, SortedRows
+from tests.engines.holders import Holder, check, codes_by_key, flights, grouped, opened, typed
+
+GUARANTEE = dpf.PureDP(epsilon=1.0)
+
+
+def polars_frame(table: pa.Table) -> Any:
+    import polars
+
+    return polars.from_arrow(table)
+
+
+def polars_lazy_frame(table: pa.Table) -> Any:
+    return polars_frame(table).lazy()
+
+
+def duckdb_relation(table: pa.Table) -> Any:
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.register("rows", table)
+    return connection.sql("SELECT * FROM rows")
+
+
+@pytest.fixture(params=[duckdb_relation, polars_frame, polars_lazy_frame])
+def hold(request: pytest.FixtureRequest) -> Holder:
+    """An engine."""
+    holder: Holder = request.param
+    return holder
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brackets are searched for in tables of a few thousand rows too, in several rounds."""
+    for name, value in {"WHOLE": 50, "FEW": 50, "COLLECTED": 600, "TIMES_WANTED": 1, "LEAST_SAMPLE": 64}.items():
+        monkeypatch.setattr(bracket_search, name, value)
+
+
+def same_windows(hold: Holder, table: pa.Table, value: str, by: tuple[str, ...]) -> None:
+    opened_ = opened(hold(table), value, by)
+    names, _, sizes, found = grouped(opened_, by)
+    check(found, names, sizes, codes_by_key(table, value, by))
+
+
+@pytest.mark.parametrize("value", ["double", "single", "integer", "small", "decimal", "date", "time"])
+@pytest.mark.parametrize("by", [(), ("key",), ("name", "key")])
+def test_engines__windows_are_those_of_the_sorted_rows_for_every_type(
+    hold: Holder, narrow: None, value: str, by: tuple[str, ...]
+) -> None:
+    same_windows(hold, typed(), value, by)
+
+
+@pytest.mark.parametrize(
+    ("value", "by"), [("arr_delay", ()), ("distance", ("carrier",)), ("arr_delay", ("origin", "dest"))]
+)
+def test_engines__windows_of_real_tables_are_exact(hold: Holder, value: str, by: tuple[str, ...]) -> None:
+    same_windows(hold, flights(), value, by)
+
+
+def test_engines__brackets_that_miss_are_widened(hold: Holder, narrow: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bracket_search, "DEVIATIONS", 0.1)
+    monkeypatch.setattr(bracket_search, "LEAST_SAMPLE", 8)
+    monkeypatch.setattr(bracket_search, "SAMPLED", 8)
+    same_windows(hold, typed(), "integer", ("key",))
+
+
+def test_engines__a_column_is_answered_as_by_the_sorted_rows(hold: Holder, narrow: None) -> None:
+    table = typed()
+    column = EngineColumn(opened(hold(table), "small"), "omit")
+    codes = codes_by_key(table, "small", ())[()]
+    assert column.number == table.num_rows
+    for least, most in ((None, None), (1, 3)):
+        rows, naive = column.ordered(least, most), SortedRows(codes, least, most)
+        rows.prepare([(100, 130), (4000, 4030)])
+        for first, last, low, high in ((100, 130, None, None), (4001, 4020, 2, None), (2000, 3000, None, None)):
+            one, other = rows.window(first, last, low, high), naive.window(first, last, low, high)
+            assert np.array_equal(one.codes, other.codes)
+            assert np.array_equal(one.below, other.below)
+            assert np.array_equal(one.upto, other.upto)
+        assert [rows.counts(code) for code in (-9, 0, 2, 9)] == [naive.counts(code) for code in (-9, 0, 2, 9)]
+
+
+def test_engines__the_front_doors_answer_as_on_one_machine(hold: Holder) -> None:
+    table = flights()
+    r = dpf.private_quantiles(hold(table), [0.5, 0.9], GUARANTEE, column="arr_delay", nan_policy="omit")
+    there = np.sort(table.column("arr_delay").drop_null().to_numpy())
+    for q, value in zip((0.5, 0.9), r.values, strict=True):
+        off = np.searchsorted(there, [value, value], "left")[0], np.searchsorted(there, value, "right")
+        assert off[0] - 300 <= q * there.size <= off[1] + 300
+    assert r.items == table.num_rows
+    keys = ["UA", "AA", "none of them"]
+    shown = dpf.quantiles_by(hold(table), "distance", 0.5, GUARANTEE, by="carrier", keys=keys, other="others")
+    assert shown.column("key").to_pylist() == [*keys, "others"]
+    assert shown.schema.metadata[b"items"] == str(table.num_rows).encode()
+    assert shown.column("reason").is_null().to_pylist() == [True, True, False, True]
+    discovered = dpf.quantiles_by(
+        hold(table), "distance", 0.5, GUARANTEE, by=["origin", "carrier"],
+        discover_keys=dpf.ApproxDP(epsilon=1.0, delta=1e-6),
+    )  # fmt: skip
+    assert {"origin", "carrier"} < set(discovered.column_names)
+    assert 25 <= discovered.num_rows <= 35
+    assert discovered.select(["origin", "carrier"]).to_pylist() == sorted(
+        discovered.select(["origin", "carrier"]).to_pylist(), key=lambda each: (each["origin"], each["carrier"])
+    )
+
+
+@pytest.mark.parametrize("by", [(), ("key",)])
+@pytest.mark.parametrize("most_keys", [None, 2])
+def test_engines__at_most_so_many_rows_of_a_person_count(
+    hold: Holder, by: tuple[str, ...], most_keys: int | None
+) -> None:
+    """The rows that count are some of the person's, and as many as the limits allow; the same ones at each scan."""
+    if most_keys is not None and not by:
+        return
+    random = np.random.default_rng(3)
+    person, key = random.integers(0, 300, 4_000), random.integers(0, 5, 4_000)
+    value = person * 1000 + key * 100 + random.integers(0, 3, 4_000)  # tells whose row it is, with ties
+    table = pa.table({"value": value, "key": key, "person": person})
+    limits = {"max_items_per_person": 3} | ({} if most_keys is None else {"max_keys_per_person": most_keys})
+    opened_ = opened(hold(table), "value", by, "person", **limits)
+    names, assigned, sizes, found = grouped(opened_, by)
+    chosen = []
+    for part in found:
+        stretches = part.stretches[1]
+        for at, group in enumerate(part.groups.tolist()):
+            codes = stretches.codes[stretches.starts[at] : stretches.starts[at + 1]]
+            assert codes.size == sizes[group]
+            assert not by or set(codes // 100 % 10) <= {names[group][0]}
+            chosen.append(codes)
+    all_ = np.concatenate(chosen)
+    every, times = np.unique(value, return_counts=True)
+    kept, kept_times = np.unique(all_, return_counts=True)
+    assert (kept_times <= times[np.searchsorted(every, kept)]).all()  # no row counts twice
+    for who in range(300):
+        theirs, has = all_[all_ // 1000 == who] // 100 % 10, key[person == who]
+        if most_keys is None:
+            assert theirs.size == min(3, has.size)
+        else:
+            assert np.unique(theirs).size == min(most_keys, np.unique(has).size)
+            for each in np.unique(theirs):
+                assert np.count_nonzero(theirs == each) == min(3, np.count_nonzero(has == each))
+    again = opened_.find(assigned, sizes, [all_rows(int(sizes.max()))])
+    assert np.array_equal(np.sort(np.concatenate([part.stretches[0].codes for part in again])), np.sort(all_))
+
+
+def test_engines__person_is_chosen_by_chance_alone(hold: Holder) -> None:
+    """Each of a person's 8 rows, two of them equal, counts in a quarter of 100 draws of two; 6 standard deviations."""
+    table = pa.table({"value": [0, 0, 1, 2, 3, 4, 5, 6], "person": ["ann"] * 8})
+    times = np.zeros(7)
+    data = hold(table)
+    for _ in range(100):
+        opened_ = opened(data, "value", (), "person", max_items_per_person=2)
+        _, _, _, found = grouped(opened_, ())
+        np.add.at(times, found[0].stretches[0].codes, 1)
+    assert (np.abs(times - [50, 25, 25, 25, 25, 25, 25]) < 6 * np.sqrt(100 * 0.25 * 0.75)).all()
+    assert times.sum() == 200
+
+
+def test_engines__refusals_are_sentences_without_data(hold: Holder) -> None:
+    data = hold(typed())
+    cases: list[tuple[type[Exception], str, dict[str, Any]]] = [
+        (TableError, "there is no column 'delay'", {"column": "delay"}),
+        (dpf.ItemTypeError, "data must be numbers", {"column": "name"}),
+        (ItemError, "NaN or null", {"column": "double"}),
+        (ItemError, "person has null ids", {"column": "integer", "person": "name"}),
+        (TableError, "there is no column 'nobody'", {"column": "integer", "person": "nobody"}),
+    ]
+    for kind, said, options in cases:
+        with pytest.raises(kind, match=said) as caught:
+            dpf.private_quantiles(data, 0.5, GUARANTEE, **options)
+        assert caught.value.__context__ is None
+    with pytest.raises(ItemError, match="null keys"):
+        dpf.quantiles_by(data, "integer", 0.5, GUARANTEE, by="name", keys=["k1"])
+    shown = dpf.quantiles_by(data, "integer", 0.5, GUARANTEE, by="name", keys=["k1'\""], null_keys="drop")
+    assert shown.num_rows == 1
+
+
+def test_engines__names_are_never_executed(hold: Holder) -> None:
+    hostile = 'x"; DROP TABLE rows; --'
+    table = pa.table({hostile: [1, 2, 3] * 100, "k'`\"{rows}": ["a", "b", "c"] * 100})
+    data = hold(table)
+    assert dpf.private_quantiles(data, 0.5, GUARANTEE, column=hostile).items == 300
+    shown = dpf.quantiles_by(data, hostile, 0.5, GUARANTEE, by="k'`\"{rows}", keys=["a"])
+    assert shown.num_rows == 1
+
+
+def test_engines__empty_tables(hold: Holder) -> None:
+    data = hold(typed().slice(0, 0))
+    with pytest.raises(ItemError, match="no rows"):
+        dpf.private_quantiles(data, 0.5, GUARANTEE, column="integer")
+    r = dpf.private_quantiles(data, 0.5, GUARANTEE, column="integer", neighbours="add-remove")
+    assert isinstance(r.value, int)
+    shown = dpf.quantiles_by(data, "integer", 0.5, GUARANTEE, by="key", keys=[1, 2], neighbours="add-remove")
+    assert shown.num_rows == 2
+
+
+def test_engines__a_table_that_changes_between_scans_is_refused(hold: Holder, narrow: None) -> None:
+    opened_ = opened(hold(typed()), "integer", ("key",))
+    _, assigned, sizes, _ = grouped(opened_, ("key",))
+    for more in (1, -1):  # as if that many rows had gone, or come, since they were counted
+        with pytest.raises(TableError, match="changed while it was read"):
+            opened_.find(assigned, sizes + more, [Reach(0.5, 10.0, 0.0)])
+
+
+def test_engines__the_ledger_is_charged_once_and_not_for_a_refusal(hold: Holder, tmp_path: Any) -> None:
+    ledger, data = dpf.Ledger(tmp_path / "ledger", total=dpf.PureDP(epsilon=1.5)), hold(typed())
+    with pytest.raises(ItemError, match="NaN or null"):
+        dpf.private_quantiles(data, 0.5, GUARANTEE, column="double", ledger=ledger, dataset="typed")
+    dpf.private_quantiles(data, 0.5, GUARANTEE, column="integer", ledger=ledger, dataset="typed")
+    with pytest.raises(dpf.BudgetExceeded):
+        dpf.quantiles_by(data, "integer", 0.5, GUARANTEE, by="key", keys=[1], ledger=ledger, dataset="typed")
