@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -118,7 +118,7 @@ def naive_jointly(rows: Sequence[int], public: JointChoice) -> dict[Codes, Decim
 def drawn_jointly(rows: OrderStatistics, public: JointChoice) -> dict[Codes, Decimal]:
     """What the mechanism draws: regions by the weights that it chooses by, answers in them, and what it draws again."""
     joint, base, number = Joint(rows, public), public.base, len(public.quantiles)
-    walks: dict[tuple[int, ...], Decimal] = Counter()
+    walks: dict[tuple[int, ...], Decimal] = defaultdict(Decimal)
     weights: dict[Codes, Decimal] = {}
 
     def follow(answer: int, following: int | None, among: range, chance: Decimal, walk: tuple[int, ...]) -> None:
@@ -141,7 +141,7 @@ def drawn_jointly(rows: OrderStatistics, public: JointChoice) -> dict[Codes, Dec
         found = {answers: _decimal(base_weight(base, answers)) for answers in ascending(base, number)}
         whole = sum(found.values())
         of_code = {code: region for region in range(2 * len(places) + 1) for code in codes_in(places, base, region)}
-        of_regions: dict[tuple[int, ...], Decimal] = Counter()
+        of_regions: dict[tuple[int, ...], Decimal] = defaultdict(Decimal)
         for answers, weight in found.items():
             of_regions[tuple(of_code[code] for code in answers)] += weight
         for answers, weight in found.items():

@@ -18,7 +18,7 @@ from dpfrugal.kernels.choose_regions import (
     part_of,
 )
 from dpfrugal.kernels.compiler import cached, inlined
-from dpfrugal.kernels.sum_walks import scale_masses, weigh_walks
+from dpfrugal.kernels.sum_walks import scale_masses, sum_walks
 
 # As in the twin.
 ROUNDING: Final = 2.0**-52
@@ -83,8 +83,8 @@ def state_at(
     size, whole = end - start, total + max(regardless, 0.0)
     if not SMALLEST_TOTAL < whole < LARGEST_TOTAL:
         return UNCERTAIN
-    margin = 4.0 * (error + REGARDLESS_ERROR + (size + 1) * lost / whole)
-    margin = whole * max(margin, 4.0 * FLOAT_ERROR + (size + 1) * SUM_ERROR)
+    error = error + REGARDLESS_ERROR + (size + 1) * lost / whole
+    margin = whole * (4.0 * max(error, FLOAT_ERROR) + (size + 1) * SUM_ERROR)
     point = np.float64(word) / 2.0**64 * whole
     low, high = start, end
     while low < high:
@@ -100,9 +100,20 @@ def state_at(
     return low if sums[low] - point > margin else UNCERTAIN
 
 
+@inlined
+def place_in_order(ascending: Any, code: Any) -> Any:
+    """Put a code where it belongs among all but the last, which is free."""
+    at = ascending.shape[0] - 1
+    while at > 0 and ascending[at - 1] > code:
+        ascending[at] = ascending[at - 1]
+        at -= 1
+    ascending[at] = code
+
+
 @cached
 def choose(
-    codes: Any, starts: Any, ends: Any, before: Any, rows: Any, cap: Any, steep: Any, floors: Any, orders: Any, parts: Any, sizes: Any, whole: Any,
+    codes: Any, starts: Any, ends: Any, before: Any, rows: Any, cap: Any, steep: Any,
+    floors: Any, orders: Any, parts: Any, sizes: Any, whole: Any,
     kinds: Any, numbers: Any, scales: Any, weights: Any, highs: Any, lows: Any, words: Any,
     at: Any, below: Any, upto: Any, first: Any, last: Any, masses: Any, of_parts: Any,
     keys: Any, places: Any, likely: Any, regions: Any, counts: Any, sources: Any, source_ends: Any,
@@ -129,7 +140,7 @@ def choose(
             of_base = highs[component, 0], lows[component, 0], highs[component, 1], lows[component, 1]
             add_masses(part, weights[component], of_base, at, number, masses)
         unit = scale_masses(masses, first, last, size, floors[which], orders[which], 2 * cap)
-        if not weigh_walks(
+        if not sum_walks(
             first, last, masses, size, floors[which], orders[which], parts[which], 2 * cap, steep,
             keys, places, likely, regions, counts, sources, source_ends,
             at_keys, at_places, at_weights, at_starts, sums, offsets, shifts,
@@ -137,10 +148,10 @@ def choose(
             return group
         shift, errors[0], losses[0] = 0, 0.0, 0.0
         for answer in range(many):
-            before = offsets[answer + 1] - offsets[answer]
+            states = offsets[answer + 1] - offsets[answer]
             shift += shifts[answer + 1]
-            errors[answer + 1] = errors[answer] + MASS_ERROR + ROUNDING * (8 * before + 64 + 16 * steep * cap)
-            losses[answer + 1] = np.ldexp(before * losses[answer] + SMALLEST, np.int32(-shifts[answer + 1]))
+            errors[answer + 1] = errors[answer] + MASS_ERROR + ROUNDING * (8 * states + 64 + 16 * steep * cap)
+            losses[answer + 1] = np.ldexp(states * losses[answer] + SMALLEST, np.int32(-shifts[answer + 1]))
         exponent = whole - many * unit - shift
         if exponent > 1000.0:
             continue
@@ -174,7 +185,7 @@ def choose(
         certain[group] = True
         answer = 0
         while answer < many:
-            region, run = walk[answer], answer
+            region, first_of_run = walk[answer], answer
             while answer < many and walk[answer] == region:
                 if region % 2:
                     answers[group, answer] = at[region // 2]
@@ -183,10 +194,10 @@ def choose(
                         kinds, numbers, scales, weights, highs, lows, at, number, region // 2, words[group, used:],
                         of_parts,
                     )  # fmt: skip
-                    answers[group, answer], certain[group] = code, is_certain
+                    certain[group] = is_certain
+                    place_in_order(answers[group, first_of_run : answer + 1], code)
                     used += more
                 else:
                     certain[group] = False
                 answer += 1
-            answers[group, run:answer] = np.sort(answers[group, run:answer])
     return answers.shape[0]

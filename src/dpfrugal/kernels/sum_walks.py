@@ -87,8 +87,8 @@ def normalise(weights: Any, start: Any, end: Any) -> Any:
     return scale
 
 
-@inlined
-def weigh_walks(
+@cached
+def sum_walks(
     first: Any, last: Any, masses: Any, size: Any, floors: Any, orders: Any, parts: Any, reach: Any, steep: Any,
     keys: Any, places: Any, weights: Any, regions: Any, counts: Any, sources: Any, source_ends: Any,
     at_keys: Any, at_places: Any, at_weights: Any, at_starts: Any, upto: Any, offsets: Any, scales: Any,
@@ -185,17 +185,3 @@ def weigh_walks(
                 out += 1
         offsets[answer + 2], scales[answer + 1] = out, normalise(weights, end, out)
     return True
-
-
-@cached
-def sum_walks(
-    first: Any, last: Any, masses: Any, floors: Any, orders: Any, parts: Any, reach: Any, steep: Any,
-    keys: Any, places: Any, weights: Any, regions: Any, counts: Any, sources: Any, source_ends: Any,
-    at_keys: Any, at_places: Any, at_weights: Any, at_starts: Any, upto: Any, offsets: Any, scales: Any,
-) -> Any:  # fmt: skip
-    """``weigh_walks`` for one table."""
-    return weigh_walks(
-        first, last, masses, first.shape[0], floors, orders, parts, reach, steep,
-        keys, places, weights, regions, counts, sources, source_ends, at_keys, at_places, at_weights, at_starts, upto,
-        offsets, scales,
-    )  # fmt: skip

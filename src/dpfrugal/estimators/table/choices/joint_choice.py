@@ -200,7 +200,8 @@ class Joint:
             weights = np.append(weights, self._regardless())
         total = float(weights.sum())
         error = level.error + REGARDLESS_ERROR + weights.size * level.lost / total if total else math.inf
-        return choice.choose(weights, lambda: self._exactly(answer, following, among), bits, 4 * error)
+        margin = 4 * error + weights.size * choice.SUM_ERROR
+        return choice.choose(weights, lambda: self._exactly(answer, following, among), bits, margin)
 
     def _exactly(self, answer: int, following: int | None, among: slice) -> list[choice.Computed]:
         """The same weights, as exactly as anybody asks."""

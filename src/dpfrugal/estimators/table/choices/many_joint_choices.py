@@ -62,8 +62,9 @@ def choose_many_jointly(
             here = slice(done - begin, end - begin)
             with np.errstate(all="ignore"):  # for the kernel as it is written, where the compiler is off
                 done += choose_groups(
-                    codes, starts[done:end], ends[done:end], before[done:end], sizes[done:end], cap, steep, targets.floors, targets.orders, targets.parts,
-                    which[done:end], whole, arrays.kinds, arrays.numbers, arrays.scales, arrays.weights,
+                    codes, starts[done:end], ends[done:end], before[done:end], sizes[done:end], cap, steep,
+                    targets.floors, targets.orders, targets.parts, which[done:end], whole,
+                    arrays.kinds, arrays.numbers, arrays.scales, arrays.weights,
                     arrays.highs, arrays.lows, words[here], at, below, upto, first, last, masses, of_parts,
                     room.keys, room.places, room.weights, room.regions, room.counts, room.sources, room.source_ends,
                     room.at_keys, room.at_places, room.at_weights, room.at_starts, room.sums,

@@ -101,7 +101,8 @@ def compiled_levels(
     offsets, scales = np.empty((2, many + 2), dtype=np.int64)
     with np.errstate(all="ignore"):  # for the kernel as it is written, where the compiler is off
         while not sum_walks(
-            first, last, masses, targets.floors[0], targets.orders[0], targets.parts[0], 2 * cap, float(slope / 2),
+            first, last, masses, first.size, targets.floors[0], targets.orders[0], targets.parts[0],
+            2 * cap, float(slope / 2),
             room.keys, room.places, room.weights, room.regions, room.counts, room.sources, room.source_ends,
             room.at_keys, room.at_places, room.at_weights, room.at_starts, room.sums, offsets, scales,
         ):  # fmt: skip
