@@ -6,7 +6,7 @@ the answer covers; replace-one, no hints, no intervals. Up to 100,000 rows a tab
 the rows around the wanted rank from their exact law (``laws.Law.order_statistics``): no other rows can matter, as the
 distance of every other answer is capped.
 
-    python -m benchmarks.table_accuracy [--tables 200] [--processes 2] [--several]
+    python -m benchmarks.table_accuracy [--tables 200] [--processes 2] [--only one|several]
 """
 
 import argparse
@@ -179,12 +179,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, default=200)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--several", action="store_true", help="only the lines of several quantiles")
+    parser.add_argument("--only", choices=("one", "several"), help="measure one quantile only, or several only")
     options = parser.parse_args()
+    several = {"one": (False,), "several": (True,), None: (False, True)}[options.only]
+    lines = [line for line in LINES if (len(line.cells[0][0]) > 1) in several]
     began = time.perf_counter()
     LAWS.update({law.name: law for law in (*NINE, *PAPER, *real_laws())})
     wanted: dict[tuple[str, int], dict[Cell, None]] = {}
-    lines = [line for line in LINES if not options.several or all(len(cell[0]) > 1 for cell in line.cells)]
     for line in lines:
         for law in LAWS.values():
             for cell in cells_of(line) if law.ordinary or not line.ordinary else ():
