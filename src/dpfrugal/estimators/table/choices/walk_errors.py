@@ -58,4 +58,6 @@ def deviations(answers: int) -> list[float]:
 
 def bounds(answers: int, beta: float) -> list[float]:
     """What slope·|dⱼ| exceeds with a probability of at most ``beta``, for each j."""
+    if answers == 1:
+        return [math.log(1 / beta) / 2]
     return bridge(answers, 40.0 + math.ceil(math.log(1 / beta))).bounds(beta)
