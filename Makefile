@@ -4,9 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := $(VENV)/.peers
+DOCS := $(VENV)/.docs
+DIST := $(VENV)/.dist
 SOAK := $(VENV)/.soak
 
-.PHONY: help demo paper test lint unit nojit spark test-cluster bench bench-spark accuracy coins soak audit-dependencies clean
+.PHONY: help demo paper test lint unit nojit spark test-serve bench-serve test-cluster bench bench-spark bench-ledger accuracy coins soak audit-dependencies docs dist test-oldest clean
 
 help:
 	@echo "make demo   private p50, p90 and p99 of a day of requests, in all and per endpoint, with a picture in demo/"
@@ -14,12 +16,18 @@ help:
 	@echo "make test   lint, types, layers, doctests and all tests but those of make test-cluster"
 	@echo "make test-cluster  Spark with executors of their own: one killed, one overtaken by a copy, and a driver killed fifteen times (eight minutes)"
 	@echo "make bench-spark   rows a second on Spark, beside Spark's own percentile_approx"
+	@echo "make test-serve  the server with every real client, installed first, 200 killed servers and a long fuzz (ten minutes)"
+	@echo "make bench-serve  items a second over each protocol, beside a bare handler that only parses (five minutes)"
+	@echo "make bench-ledger  what a spend costs after a hundred spends and after a million (some minutes)"
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make bench  speed, memory and error beside other libraries, as ratios inside one run (about ten minutes)"
 	@echo "make accuracy  the error in rank beside other estimators, as kept in docs/accuracy.md (ten minutes)"
 	@echo "make coins  the statistical check of the coin generator"
 	@echo "make soak   ten million generated inputs, 600 killed processes, bad disks, audits (a quarter of an hour)"
 	@echo "make audit-dependencies  known vulnerabilities of the pinned versions (asks an advisory service)"
+	@echo "make docs   the documentation site in site/, every link checked"
+	@echo "make dist   wheel and source distribution in dist/, tried on every Python that is here (a quarter of an hour)"
+	@echo "make test-oldest  the tests with the oldest versions of all dependencies that pyproject.toml allows"
 	@echo "make clean  remove the environment and everything generated"
 
 $(READY): pyproject.toml constraints.txt
@@ -51,6 +59,18 @@ unit: $(READY)
 spark: $(READY)
 	$(BIN)/python -m pytest -q tests -m spark
 
+# The programs that only the system has: a Prometheus server and a browser. Nothing is skipped here.
+test-serve: $(READY)
+	@command -v prometheus >/dev/null && command -v chromium >/dev/null || { apt-get update -qq && \
+		apt-get install -y -qq --no-install-recommends prometheus chromium; } || \
+		{ echo "prometheus and chromium are needed: install them by hand, as packages of the system."; exit 1; }
+	DPFRUGAL_NEEDS_CLIENTS=1 $(BIN)/python -m pytest -q tests/serve
+	$(BIN)/python -m reliability.serve_kills --kills 200
+	$(BIN)/python -m reliability.serve_fuzz --seconds 120
+
+bench-serve: $(READY)
+	$(BIN)/python -m benchmarks.serve
+
 # Two real executor processes; minutes rather than seconds.
 test-cluster: $(READY)
 	$(BIN)/python -m pytest -q tests/system/test_cluster.py -m cluster
@@ -70,9 +90,14 @@ bench: $(PEERS)
 	$(BIN)/python -m benchmarks.parquet
 	$(BIN)/python -m benchmarks.compare
 	$(BIN)/python -m benchmarks.keyed
+	$(BIN)/python -m benchmarks.windows
 
 bench-spark: $(READY)
 	$(BIN)/python -m benchmarks.spark
+
+# The curve of docs/ledger.md.
+bench-ledger: $(READY)
+	$(BIN)/python -m benchmarks.ledger
 
 # The tables of docs/accuracy.md; about ten minutes on two cores.
 accuracy: $(PEERS)
@@ -83,6 +108,9 @@ accuracy: $(PEERS)
 	$(BIN)/python -m benchmarks.accuracy --others --rows 1e5,1
 	$(BIN)/python -m benchmarks.accuracy --ten
 	$(BIN)/python -m benchmarks.coverage
+	$(BIN)/python -m benchmarks.segment_coverage
+	$(BIN)/python -m benchmarks.windows_accuracy
+	$(BIN)/python -m benchmarks.windows_accuracy --picture docs/images/windows.png
 
 coins: $(READY)
 	$(BIN)/python -m benchmarks.coin_check
@@ -98,6 +126,25 @@ soak: $(SOAK)
 audit-dependencies: $(SOAK)
 	@$(BIN)/python -m reliability.advisories
 
+$(DOCS): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+# Strict: a link, an anchor or a name of the reference that leads nowhere ends it; then every page is read once more.
+docs: $(DOCS)
+	$(BIN)/python -m mkdocs build --strict --clean
+	$(BIN)/python -m reliability.site_links site
+
+$(DIST): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dist]'
+	@touch $@
+
+dist: $(DIST)
+	$(BIN)/python -m reliability.packages
+
+test-oldest: $(READY)
+	$(BIN)/python -m reliability.oldest_versions
+
 clean:
-	rm -rf $(VENV) build dist demo paper .hypothesis .mypy_cache .ruff_cache src/*.egg-info
+	rm -rf $(VENV) .venv-oldest build dist site demo paper .hypothesis .mypy_cache .ruff_cache src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

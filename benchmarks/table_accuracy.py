@@ -6,7 +6,7 @@ the answer covers; replace-one, no hints, no intervals. Up to 100,000 rows a tab
 the rows around the wanted rank from their exact law (``laws.Law.order_statistics``): no other rows can matter, as the
 distance of every other answer is capped.
 
-    python -m benchmarks.table_accuracy [--tables 200] [--processes 2]
+    python -m benchmarks.table_accuracy [--tables 200] [--processes 2] [--only one|several]
 """
 
 import argparse
@@ -179,11 +179,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, default=200)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--only", choices=("one", "several"), help="measure one quantile only, or several only")
     options = parser.parse_args()
+    several = {"one": (False,), "several": (True,), None: (False, True)}[options.only]
+    lines = [line for line in LINES if (len(line.cells[0][0]) > 1) in several]
     began = time.perf_counter()
     LAWS.update({law.name: law for law in (*NINE, *PAPER, *real_laws())})
     wanted: dict[tuple[str, int], dict[Cell, None]] = {}
-    for line in LINES:
+    for line in lines:
         for law in LAWS.values():
             for cell in cells_of(line) if law.ordinary or not line.ordinary else ():
                 wanted.setdefault((law.name, cell[1]), {})[cell] = None
@@ -195,8 +198,8 @@ def main() -> None:
     for name, cell, error in outcomes:
         errors.setdefault(cell, {})[name] = error
     print(f"{len(LAWS)} laws, {options.tables} tables a cell, ε = 1 where no other is named\n")
-    summary(LINES, errors)
-    details(LINES, errors)
+    summary(lines, errors)
+    details(lines, errors)
     print(f"\n{time.perf_counter() - began:.0f} s")
 
 

@@ -134,13 +134,18 @@ def flipped_checkpoint(place: Path, step: int = 1) -> int:
     return tried
 
 
+def said_by(ledger: dpf.Ledger) -> str:
+    """All that a ledger says."""
+    return repr([(dataset, dataset.spends) for dataset in ledger.datasets()])
+
+
 def flipped_ledger(place: Path, step: int = 1) -> tuple[int, int]:
     """Every byte of a ledger in turn: refused, or it says what it said before. How many were tried, and refused."""
     ledger = dpf.Ledger(place / "budget.db", total=TOTAL)
     ledger.spend("clicks", ONE, by="a report")
     ledger.spend("clicks", dpf.PureDP(epsilon=0.5), by="another")
     ledger.spend("views", ONE, by="a third")
-    truth, good = repr(ledger.datasets()), (place / "budget.db").read_bytes()
+    truth, good = said_by(ledger), (place / "budget.db").read_bytes()
     rng, path = random.Random(1), place / "damaged.db"  # noqa: S311 - which bit to flip
     tried = refusals = 0
     ends = range(0, len(good), max(step, 512))
@@ -150,7 +155,7 @@ def flipped_ledger(place: Path, step: int = 1) -> tuple[int, int]:
             Path(f"{path}{leftover}").unlink(missing_ok=True)
         path.write_bytes(damage)
         try:
-            said = repr(dpf.Ledger(path).datasets())
+            said = said_by(dpf.Ledger(path))
         except dpf.LedgerError:
             refusals += 1
         else:

@@ -264,7 +264,7 @@ CHECKPOINTS = [
     saved(dpf.DPFrugal1U([0.5, 0.9], ONE, decimals=2, coin_seed=1), 1.0, 2.0, 3.5),
     saved(dpf.DPFrugal1U(0.5, dpf.ApproxDP(epsilon=1.0, delta=1e-6), nan_policy="omit")),
     saved(dpf.PrivateQuantile(0.5, ONE), *range(400)),
-    saved(dpf.PrivateQuantile([0.1, 0.5], dpf.ZCDP(rho=0.5), half_life=1000.0), 1.0, 1e300),
+    saved(dpf.PrivateQuantile([0.1, 0.5], dpf.ZCDP(rho=0.5), expected_items=1000), 1.0, 1e300),
 ]
 
 TARGETS = {

@@ -24,3 +24,11 @@ def spark() -> Iterator[Any]:
     session = local_session("local[2,4]", spark_sql_shuffle_partitions="2", spark_default_parallelism="2")
     yield session
     session.stop()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say loudly which programs were missing, and what was not tested with them."""
+    for report in terminalreporter.stats.get("skipped", []):
+        said = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+        if "NOT TESTED" in said:
+            terminalreporter.write_line(f"{report.nodeid}: {said.removeprefix('Skipped: ')}", red=True, bold=True)

@@ -5,6 +5,7 @@ A sentence names the parameter, the rule and the given value: parameters are pub
 
 import math
 import numbers
+import unicodedata
 from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeVar, get_args
 
@@ -14,6 +15,7 @@ from dpfrugal.errors import ParameterError, ParameterTypeError
 
 NanPolicy = Literal["raise", "omit"]
 NullKeys = Literal["raise", "drop"]
+NullGroups = Literal["raise", "drop", "group"]
 Neighbours = Literal["replace", "add-remove"]
 
 MOST_PER_PERSON: Final = 10**9
@@ -65,10 +67,11 @@ def truth(name: str, value: bool) -> bool:
 
 
 def one_of(name: str, value: Word, words: tuple[str, ...]) -> Word:
-    """``value``, if it is one of two words."""
+    """``value``, if it is one of some words."""
     if value not in words:
-        first, second = words
-        raise ParameterError(f'{name} must be "{first}" or "{second}"; {value!r} is neither.')
+        *others, last = (f'"{word}"' for word in words)
+        none = "neither" if len(words) == 2 else "none of them"
+        raise ParameterError(f"{name} must be {', '.join(others)} or {last}; {value!r} is {none}.")
     return value
 
 
@@ -91,6 +94,11 @@ def nan_policy(value: NanPolicy) -> NanPolicy:
 def null_keys(value: NullKeys) -> NullKeys:
     """``null_keys``: refuse a batch with null keys, or drop their rows."""
     return one_of("null_keys", value, get_args(NullKeys))
+
+
+def null_groups(value: NullGroups) -> NullGroups:
+    """``null_keys`` of a table: these, or their rows are a group of their own."""
+    return one_of("null_keys", value, get_args(NullGroups))
 
 
 def neighbours(value: Neighbours) -> Neighbours:
@@ -116,9 +124,10 @@ def threads(value: int) -> int:
 
 
 def name(parameter: str, value: str) -> str:
-    """``value``, if it is short and can be printed."""
+    """``value``, if it is short and can be printed; letters with accents in their composed form (NFC)."""
     if not isinstance(value, str):
         raise ParameterTypeError(f"{parameter} must be a string, not {type(value).__name__}.")
+    value = unicodedata.normalize("NFC", value)
     if not (0 < len(value) <= LONGEST_NAME and value.isprintable() and value == value.strip()):
         raise ParameterError(
             f"{parameter} must be 1 to {LONGEST_NAME} printable characters, with no space at its ends."

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal.budget import composition, loss_distributions
-from dpfrugal.budget.composition import Claim, fits, total_spent
+from dpfrugal.budget.claims import Claim
+from dpfrugal.budget.composition import fits, total_spent
 from dpfrugal.errors import ParameterError
 from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from tests.support.accounting_oracle import INTERVAL, ROUNDING, oracle

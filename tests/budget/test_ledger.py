@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,14 @@ from typer.testing import CliRunner
 import dpfrugal as dpf
 from dpfrugal.budget import promises
 from dpfrugal.budget.asked import printable, user
-from dpfrugal.budget.composition import Claim, total_spent
+from dpfrugal.budget.claims import Claim
+from dpfrugal.budget.composition import total_spent
 from dpfrugal.budget.ledger_file import LedgerFile, seal_of
 from dpfrugal.cli import app
 from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy import noise
 from tests.support.command_line import refused, run
+from tests.support.older_ledger import as_older
 
 ONE = dpf.PureDP(epsilon=1.0)
 
@@ -432,16 +434,17 @@ def test_ledger__refuses_an_estimator_of_replaced_items_under_another_promise(pa
 
 
 def test_ledger__that_names_no_neighbours_means_replaced_items(path: Path, ledger: dpf.Ledger) -> None:
-    """A ledger of replaced items is written as it was before neighbours had a name, and is of the same version."""
+    """The rows of a ledger of replaced items are written as they were before neighbours had a name."""
     ledger.spend("clicks", ONE)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         (promised,) = connection.execute("SELECT record FROM datasets").fetchone()
         (spent,) = connection.execute("SELECT record FROM spends").fetchone()
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (4,)
     assert set(json.loads(promised)) == {"total", "max_items_per_person", "adaptive", "opened"}
     assert "neighbours" not in json.loads(spent)
     # A spend as older versions wrote it, which has no ``asked`` either.
-    with sqlite3.connect(path) as connection:
+    as_older(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
         record = json.dumps({name: value for name, value in json.loads(spent).items() if name != "asked"})
         (lineage,) = connection.execute("SELECT lineage FROM spends").fetchone()
         link = seal_of(seal_of("chain", "clicks"), "clicks", lineage, record)
@@ -456,10 +459,10 @@ def test_ledger__that_names_no_neighbours_means_replaced_items(path: Path, ledge
 
 
 def test_ledger__of_added_items_is_not_taken_for_one_of_replaced_items(path: Path, ledger: dpf.Ledger) -> None:
-    """Versions that know no neighbours refuse version 3; a spend of the other relation is damage."""
+    """Versions that know no neighbours refuse version 4, too; a spend of the other relation is damage."""
     ledger.open("clicks", ONE, neighbours="add-remove")
     with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (4,)
         (record,) = connection.execute("SELECT record FROM datasets").fetchone()
         changed = json.dumps(json.loads(record) | {"neighbours": "remove"})
         head = seal_of("chain", "clicks")

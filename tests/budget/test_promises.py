@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import dpfrugal as dpf
+from dpfrugal.budget.claims import Tally
 from dpfrugal.budget.person_moves import Exposure, Move
 from dpfrugal.budget.promises import Dataset, now, spend_of
 from dpfrugal.errors import ParameterError
@@ -15,7 +16,7 @@ NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 def dataset(total: Any, spends: tuple[Any, ...] = (), **options: Any) -> Dataset:
     options = {"max_items_per_person": 1, "adaptive": False} | options
-    return Dataset(name="d", total=total, opened=NOON, spends=spends, **options)
+    return Dataset(name="d", total=total, opened=NOON, tally=Tally.of(spend.claim for spend in spends), **options)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +76,6 @@ def test_spend_of__refuses_what_is_no_spend(wrong: dict[str, Any]) -> None:
 
 def test_now__does_not_go_back_behind_what_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpfrugal.budget.promises.clock", lambda: NOON.timestamp())
-    assert now(()) == NOON
-    assert now((), opened=NOON + timedelta(hours=1)) == NOON + timedelta(hours=1)
-    assert now((), opened=NOON - timedelta(hours=1)) == NOON
+    assert now() == NOON
+    assert now(NOON + timedelta(hours=1)) == NOON + timedelta(hours=1)
+    assert now(NOON - timedelta(hours=1)) == NOON

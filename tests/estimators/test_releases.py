@@ -100,3 +100,14 @@ def test_segment_release__has_one_interval_or_several() -> None:
 def test_segment_release__says_when_segments_disagree() -> None:
     assert "NOT STABLE" not in str(segment_release((1.0, 5.0)))
     assert str(segment_release((1.0, 5.0), stable=False)).endswith("NOT STABLE: segments disagree")
+
+
+def test_repr__shows_a_value_with_its_interval() -> None:
+    quantile = dpf.PrivateQuantile(0.5, ONE)
+    quantile.update_many(range(5_000))
+    walk = dpf.DPFrugal1U(0.5, ONE)
+    walk.update(3.0)
+    for release in (quantile.release(), walk.release()):
+        assert repr(release) == f"{type(release).__name__}({release})"
+    low, high = quantile.release().interval()
+    assert f"[{low:.6g}, {high:.6g}]" in repr(quantile.release())

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from dpfrugal.errors import TableError
+from dpfrugal.inputs.csv_and_json import csv_column, header_of
+from dpfrugal.inputs.file_source import FileSource
 from dpfrugal.inputs.files import open_column
 
 
@@ -78,3 +80,15 @@ def test_csv_and_json__count_their_progress_in_bytes_on_disk(name: str, tmp_path
     made = [size for _, size in column.batches]
     assert len(made) > 1
     assert (column.unit, column.total, sum(made)) == ("bytes", path.stat().st_size, path.stat().st_size)
+
+
+def test_csv_column__of_any_text_has_nulls_for_what_is_no_number(tmp_path: Path) -> None:
+    path = tmp_path / "cells.csv"
+    cells = ["1", "-2.5", "1e3", ".5", "5.", "", "x", "1,5", "nan", "0x1", "1 2", "--1", "1e", "1_0"]
+    path.write_text("x;y\n" + "".join(f"{cell};{cell}\n" for cell in cells))
+    (batch, _), *_ = csv_column(FileSource.of(path), "x", ("y",), True, any_text=True).batches
+    assert batch.column("x").to_pylist() == [1.0, -2.5, 1000.0, 0.5, 5.0, *[None] * 9]
+    assert header_of(FileSource.of(path)) == ["x", "y"]
+    path.write_text("x,x\n1,2\n")
+    with pytest.raises(TableError, match="none of them twice"):
+        header_of(FileSource.of(path))

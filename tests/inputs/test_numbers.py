@@ -118,3 +118,28 @@ def test_chunks__refuses_more_than_one_dimension() -> None:
     for batch in (np.zeros((2, 2)), np.array(1.0), pa.table({"a": [1.0]})):
         with pytest.raises(ItemError, match="one-dimensional"):
             list(chunks(batch))
+
+
+@pytest.mark.parametrize("form", ["numpy", "arrow", "arrow with nulls", "pandas", "polars", "list"])
+def test_chunks__that_may_be_unsigned_hold_integers_to_two_to_the_64(form: str) -> None:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    items = [2**64 - 1, 2**63, 2**63 - 1, 5]
+    made: dict[str, Any] = {
+        "numpy": np.array(items, dtype=np.uint64),
+        "arrow": pa.array(items, pa.uint64()),
+        "arrow with nulls": pa.array([*items, None], pa.uint64()),
+        "pandas": pd.Series(items, dtype="uint64"),
+        "polars": pl.Series(items, dtype=pl.UInt64),
+        "list": items,
+    }
+    found = [item for chunk in chunks(made[form], unsigned=True) for item in chunk.values.tolist()]
+    assert found[:4] == items
+
+
+def test_chunks__of_a_list_give_each_integer_a_type_whatever_lies_beside_it() -> None:
+    items = [1, 2**53 + 1, 2**64, 2**63, -(2**63) - 1, 10**400, -(10**400), 3]
+    found = [item for chunk in chunks(items, unsigned=True) for item in chunk.values.tolist()]
+    assert found == [1, 2**53 + 1, 2.0**64, 2**63, -(2.0**63), float("inf"), -float("inf"), 3]

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal import ItemError, ItemTypeError
+from dpfrugal.keys import person_limits
 from dpfrugal.keys.person_limits import PersonLimits, RowPriorities, chosen_rows
 from tests.support.naive_groups import chosen
 
@@ -122,6 +123,10 @@ def test_chosen_rows__are_those_with_the_smallest_priorities(
     limits: Any = {"max_items_per_person": most_items, "max_keys_per_person": most_keys}
     expected = chosen(priorities.tolist(), who.tolist(), keys.tolist(), most_items, most_keys)
     assert chosen_rows(priorities, who, keys, **limits).tolist() == expected
+    with pytest.MonkeyPatch.context() as patch:  # shares of the people, some of them without anybody
+        patch.setattr(person_limits, "WORTH_A_THREAD", 0)
+        patch.setattr(person_limits, "available", lambda: 3)
+        assert chosen_rows(priorities, who, keys, **limits).tolist() == expected
     if most_keys is None:
         all_count = chosen(priorities.tolist(), who.tolist(), [0] * len(rows), most_items, None)
         assert chosen_rows(priorities, who, **limits).tolist() == all_count

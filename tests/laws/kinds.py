@@ -8,7 +8,11 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 import dpfrugal as dpf
+from dpfrugal.estimators.table.base.kinds import FLOATS
+from dpfrugal.estimators.windows.window_estimator import KINDS as KINDS_OF_ANSWERS
 
 ONE = dpf.PureDP(epsilon=1.0)
 
@@ -27,6 +31,7 @@ class Kind:
     takes_single_items = True
     tosses_coins = True  # and is on a grid
     needs_items = False  # a release before the first item is refused
+    repeats_releases = True  # asked again before an item has come; a window without items is another release
 
     @property
     def private(self) -> bool:
@@ -147,15 +152,59 @@ class Keyed(Kind):
         return repr((table.to_pylist(), table.schema.metadata, keys, estimator.items, repr(estimator)))
 
 
+def without_chance(raw: Any) -> Any:
+    """The raw state of windows without priorities, which are random, and numbers whatever their type."""
+    items, state, arrays = raw
+    kind = KINDS_OF_ANSWERS.get(state.pop("kind"), FLOATS)
+    del state["limit"]
+    codes = np.array(arrays.pop("codes"), dtype=np.int64)
+    values = kind.array(codes, np.zeros(codes.size, dtype=np.bool_)).to_numpy(zero_copy_only=False)
+    # All that is far out is alike to the other estimators.
+    arrays["values"] = np.clip(values, -1e300, 1e300).tolist()
+    return items, state, {name: arrays[name] for name in sorted(arrays) if name != "priorities"}
+
+
+@dataclass(frozen=True)
+class Windows(Kind):
+    """Items of the open window: no grid, no coins; a release ends the window."""
+
+    options: dict[str, Any] = field(default_factory=lambda: {"hold": 30_000})
+    most_bytes: int = 1 << 19
+
+    tosses_coins = False
+    repeats_releases = False
+
+    def make(self, guarantee: dpf.Guarantee | None = None, **options: Any) -> Any:
+        return self.cls(list(self.quantiles), guarantee or self.guarantee, **{**self.options, **options})
+
+    def raw(self, estimator: Any, *, settle: bool = True) -> Any:
+        return without_chance(super().raw(estimator, settle=settle))
+
+
+@dataclass(frozen=True)
+class KeyedWindows(Keyed):
+    """The same of rows with keys."""
+
+    options: dict[str, Any] = field(default_factory=lambda: {"keys": list(NAMES), "hold_in_all": 30_000})
+    most_bytes: int = 1 << 19
+
+    tosses_coins = False
+    repeats_releases = False
+
+    def make(self, guarantee: dpf.Guarantee | None = None, **options: Any) -> Any:
+        return self.cls(list(self.quantiles), guarantee or self.guarantee, **{**self.options, **options})
+
+    def raw(self, estimator: Any, *, settle: bool = True) -> Any:
+        return without_chance(super().raw(estimator, settle=settle))
+
+
 DISCOVERY = dpf.ApproxDP(epsilon=1.0, delta=1e-6)
 KINDS: dict[str, Kind] = {
     "Frugal1U": NotPrivate(dpf.Frugal1U),
     "DPFrugal1U": Kind(dpf.DPFrugal1U),
     "DPFrugal1U, ρ": Kind(dpf.DPFrugal1U, (0.9, 0.1, 0.5), dpf.ZCDP(rho=0.5), {"max_items_per_person": 3}),
     "PrivateQuantile": Segments(dpf.PrivateQuantile),
-    "PrivateQuantile, half-life": Segments(
-        dpf.PrivateQuantile, (0.9,), options={"half_life": 9000.0, "start": 3.0, "expected_items": 10**6}
-    ),
+    "PrivateQuantile, hints": Segments(dpf.PrivateQuantile, (0.9,), options={"start": 3.0, "expected_items": 10**5}),
     "PrivateQuantile, ρ": Segments(dpf.PrivateQuantile, (0.5, 0.99), dpf.ZCDP(rho=0.5), {"max_items_per_person": 3}),
     "KeyedDPFrugal1U": Keyed(dpf.KeyedDPFrugal1U),
     "KeyedDPFrugal1U, threads": Keyed(
@@ -164,7 +213,13 @@ KINDS: dict[str, Kind] = {
     "KeyedDPFrugal1U, discovered keys": Keyed(
         dpf.KeyedDPFrugal1U, options={"discover_keys": DISCOVERY}, most_bytes=1 << 15, lowest_output=1000
     ),
+    "WindowQuantile": Windows(dpf.WindowQuantile),
+    "KeyedWindowQuantile": KeyedWindows(dpf.KeyedWindowQuantile),
+    "KeyedWindowQuantile, discovered keys": KeyedWindows(
+        dpf.KeyedWindowQuantile, options={"discover_keys": DISCOVERY, "hold_in_all": 30_000}
+    ),
 }
 PRIVATE = {name: kind for name, kind in KINDS.items() if kind.private}
+REPEATING = {name: kind for name, kind in PRIVATE.items() if kind.repeats_releases}
 SINGLE = {name: kind for name, kind in KINDS.items() if kind.takes_single_items}
 WITH_COINS = {name: kind for name, kind in KINDS.items() if kind.tosses_coins}

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 import dpfrugal as dpf
 from tests.laws.kinds import Kind
+from tests.support.bits import replace_bits_of_choices
 from tests.support.noise_tape import Fixed, Seeded, replace_noise
 from tests.support.repository import ROOT
 
@@ -340,6 +341,7 @@ def checkpoint_goes_on_exactly(
     for restore in (False, True):
         with pytest.MonkeyPatch.context() as patch:
             replace_noise(patch, Seeded(cut))
+            replace_bits_of_choices(patch, cut)
             estimator = kind.fed(stream[: cut // 2], **options)
             said = [kind.seen(estimator)] if cut % 2 and estimator.items else []
             kind.feed(estimator, stream[cut // 2 : cut], cut // 2)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from tests.laws import laws
-from tests.laws.kinds import KINDS, PRIVATE, Kind
+from tests.laws.kinds import KINDS, PRIVATE, REPEATING, Kind
 
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 every_private_kind = pytest.mark.parametrize("kind", PRIVATE.values(), ids=PRIVATE)
+every_repeating_kind = pytest.mark.parametrize("kind", REPEATING.values(), ids=REPEATING)
 STREAMS = {
     "normal": np.random.default_rng(1).normal(50, 2, 24_000),
     "ties": np.random.default_rng(2).integers(0, 7, 24_000).astype(float),
@@ -27,7 +28,7 @@ def test_save_and_load__go_on_exactly(kind: Kind, stream: str, tmp_path: Path) -
         laws.checkpoint_goes_on_exactly(kind, STREAMS[stream], cut, waiting, tmp_path / "state", **options)
 
 
-@every_private_kind
+@every_repeating_kind
 def test_save_and_load__keep_the_last_release(kind: Kind, tmp_path: Path) -> None:
     laws.release_is_restored(kind, tmp_path / "state")
 
@@ -37,7 +38,7 @@ def test_load__lets_one_of_all_copies_go_on(kind: Kind, tmp_path: Path) -> None:
     laws.one_of_all_copies_goes_on(kind, tmp_path)
 
 
-@every_private_kind
+@every_repeating_kind
 def test_load__goes_on_from_a_stale_checkpoint_without_its_items(kind: Kind, tmp_path: Path) -> None:
     laws.stale_checkpoint_forgets_its_items(kind, tmp_path)
 

@@ -59,13 +59,13 @@ def tape(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
 
 def test_save_and_load__keep_waiting_items_to_the_last_bit(folder: Path) -> None:
     estimator = dpf.PrivateQuantile(0.5, ONE, nan_policy="omit")
-    waiting = [0.1, -0.0, float("inf"), float("nan"), 10**5000, -(10**400), 2**62 + 1, 5e-324]
+    waiting = [0.1, -0.0, float("inf"), float("nan"), 10**5000, -(10**400), 2**62 + 1, 5e-324, 2**64 - 1]
     for item in waiting:
         estimator.update(item)
     estimator.save(folder / "state")
     again = dpf.PrivateQuantile.load(folder / "state", accept_replay_risk=True)
     assert repr(again._pending[:4]) == repr(waiting[:4])
-    assert again._pending[4:] == [2**63 - 1, -(2**63), 2**62 + 1, 5e-324]
+    assert again._pending[4:] == [float("inf"), -float("inf"), 2**62 + 1, 5e-324, 2**64 - 1]
 
 
 def test_checkpoint__from_before_the_first_noise_spends_once(folder: Path, ledger: dpf.Ledger) -> None:

@@ -15,6 +15,13 @@ from dpfrugal.privacy import choice, noise
 
 def replace_bits(patch: pytest.MonkeyPatch, seed: int) -> None:
     """Choices repeat those of another run with the same seed, and noise is none."""
+    replace_bits_of_choices(patch, seed)
+    patch.setattr(noise, "add_noise", lambda values, *_: [int(value) for value in values])
+    patch.setattr(group_answers, "add_noise_to_many", lambda values, *_: np.asarray(values, dtype=np.int64))
+
+
+def replace_bits_of_choices(patch: pytest.MonkeyPatch, seed: int) -> None:
+    """Choices repeat those of another run with the same seed."""
     draws, apart = np.random.default_rng(seed), SimpleNamespace(**vars(secrets))
 
     def randbits(count: int) -> int:
@@ -27,5 +34,3 @@ def replace_bits(patch: pytest.MonkeyPatch, seed: int) -> None:
         patch.setattr(module, "secrets", apart)
     patch.setattr(secrets, "randbits", randbits)
     patch.setattr(choice, "words", words)
-    patch.setattr(noise, "add_noise", lambda values, *_: [int(value) for value in values])
-    patch.setattr(group_answers, "add_noise_to_many", lambda values, *_: np.asarray(values, dtype=np.int64))

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpfrugal.estimators.segments import planner
+from dpfrugal.estimators.table.choices import group_answers
 from dpfrugal.privacy import noise
 
 Draw = Callable[[list[int]], list[int]]
@@ -25,6 +26,7 @@ def replace_noise(patch: pytest.MonkeyPatch, draw: Draw) -> None:
     patch.setattr(noise, "add_noise", few)
     patch.setattr(noise, "add_noise_to_many", many)
     patch.setattr(planner, "add_noise", few)
+    patch.setattr(group_answers, "add_noise_to_many", many)
 
 
 def no_noise(values: list[int]) -> list[int]:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import dpfrugal
 from dpfrugal.serve.server import Server
 from dpfrugal.serve.settings import Settings
 from dpfrugal.serve.settings_reading import settings_of_text
@@ -100,6 +101,13 @@ def served(folder: Path, text: str | None = None, clock: Clock | None = None) ->
         made.server.close()
 
 
+def environment() -> dict[str, str]:
+    """That of a process in another folder, which shall find the package that is tested."""
+    here = str(Path(dpfrugal.__file__).parents[1])
+    path = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
+    return dict(os.environ) | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+
+
 class Program:
     """``dpfrugal serve`` as a process."""
 
@@ -108,12 +116,13 @@ class Program:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "dpfrugal", "serve", *arguments],
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=folder,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            env=environment(),
         )  # fmt: skip
         self._ready = threading.Event()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
         if not self._ready.wait(60) or not self.address:
-            self.process.kill()
+            self.kill()
             raise AssertionError(f"the server did not start: {self.lines}")
 
     def _read(self) -> None:
@@ -193,9 +202,16 @@ class Program:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL, if it still runs."""
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(20)
+        self.process.wait(20)
+        self._reader.join(10)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
 
 
 def program(folder: Path, text: str) -> Program:

@@ -179,7 +179,7 @@ def test_quantile_command__refuses_standard_input_that_is_no_number() -> None:
     assert "no items" in refused("watch", "-q", 0.5, "--epsilon", 1, "--every", 10, text="")
 
 
-@pytest.mark.parametrize("options", [SEGMENTS, WALK, (*SEGMENTS, "--half-life", 500)])
+@pytest.mark.parametrize("options", [SEGMENTS, WALK])
 def test_watch_command__releases_once_per_period_of_items(options: tuple[object, ...]) -> None:
     text = "".join(f"{k % 100}\n" for k in range(1_000))
     done = run("watch", "-q", 0.5, "-q", 0.9, "--epsilon", 1, "--every", 250, *options, text=text)

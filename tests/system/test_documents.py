@@ -1,4 +1,4 @@
-"""The documents are true: examples run, links lead somewhere, and nothing heavy is imported too early."""
+"""The documents are true: links lead somewhere, and nothing heavy is imported too early."""
 
 import re
 import subprocess
@@ -8,38 +8,11 @@ from pathlib import Path
 import pytest
 
 import dpfrugal
+from tests.support.command_line import run_here
 from tests.support.repository import ROOT
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("example", re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL))
-def test_readme__has_examples_that_run(example: str) -> None:
-    done = subprocess.run([sys.executable, "-W", "error", "-c", example], capture_output=True, text=True, check=True)
-    if "print" in example:
-        interval = r"\S+ in \[\S+, \S+\]"
-        unit = "row replaced" if "private_quantiles" in example else "item"
-        line = re.compile(rf"q=0\.5: {interval}, q=0\.9: {interval}, q=0\.99: {interval} \(95%\), ε=1 per {unit}")
-        assert line.match(done.stdout)
-        assert line.search(README), "the output shown in the README has another form"
-
-
-def blocks(document: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", document.read_text(encoding="utf-8"), flags=re.DOTALL)
-
-
-@pytest.mark.parametrize(
-    "document", [path for path in DOCUMENTS if path.parent.name == "docs" and blocks(path)], ids=lambda path: path.name
-)
-def test_documents__have_examples_that_run(document: Path, tmp_path: Path) -> None:
-    """One after the other, in one process and an empty folder; what needs Spark and data is only compiled."""
-    program = "\n".join(blocks(document))
-    assert "import dpfrugal as dpf" in program
-    if "spark" in program:
-        compile(program, document.name, "exec")
-    else:
-        subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=tmp_path, capture_output=True, check=True)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -51,12 +24,8 @@ def test_documents__have_links_that_lead_somewhere(document: Path) -> None:
 
 def test_readme__has_options_that_exist() -> None:
     shown = set(re.findall(r" (--[a-z-]+)", "\n".join(re.findall(r"^.*dpfrugal \w+ .*$", README, flags=re.MULTILINE))))
-    known = ""
-    for command in ("quantile", "describe", "watch", "plan", "paper", "audit"):
-        done = subprocess.run(
-            [sys.executable, "-m", "dpfrugal", command, "--help"], capture_output=True, text=True, check=True
-        )
-        known += done.stdout
+    commands = ("quantile", "describe", "watch", "plan", "paper", "audit", "demo", "serve")
+    known = "".join(run_here(command, "--help").stdout for command in commands)
     assert shown
     assert all(option in known for option in shown)
 

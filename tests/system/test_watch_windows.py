@@ -116,7 +116,7 @@ def test_watch_by__shows_keys_as_text_that_nothing_breaks(tmp_path: Path) -> Non
     ("options", "said"),
     [
         (("--start", 3), "--start is for --algorithm"),
-        (("--half-life", 9), "--half-life is for --algorithm"),
+        (("--half-life", 9), "--half-life was retired: windows"),
         (("--keys", "k.txt"), "are for --by"),
         (("--other", "rest"), "are for --by"),
         (("--json-lines",), "need --value NAME"),

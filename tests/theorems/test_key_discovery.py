@@ -4,6 +4,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import product
 
 import pytest
 
@@ -100,3 +101,19 @@ def test_theorem_11__enumeration_catches_mistakes() -> None:
 
     assert between(scale) <= 0.05
     assert between(scale / 2) > 0.05  # noise as if a row changed one count only
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "items"), SETTINGS)
+def test_theorem_11__a_persons_rows_may_count_before_other_releases(epsilon: float, delta: float, items: int) -> None:
+    """Up to m rows of a person in each stream, in any of two segments and of any keys: k + k′ in one segment."""
+    cost = ApproxDP(epsilon=epsilon, delta=delta)
+    scale = PureDP(epsilon=epsilon).noise_scale(sensitivity_of_counts(items))
+    chance = chances(threshold_for(cost, items), scale, 4)
+    rows = [("", ""), *((key, "") for key in KEYS), *(("", key) for key in KEYS)]
+    own = {tuple("".join(parts) for parts in zip(*chosen, strict=True)) for chosen in product(rows, repeat=items)}
+    found = 0.0
+    for rest in product(KEYS, repeat=2):
+        laws = [law((first + rest[0], second + rest[1]), chance) for first, second in own]
+        found = max([found, *(delta_between(p, q, epsilon) for p, q in itertools.permutations(laws, 2))])
+    assert found <= delta
+    assert found > 0

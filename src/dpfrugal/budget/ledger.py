@@ -14,9 +14,11 @@ from typing import Any, TypeVar
 
 from dpfrugal import parameters
 from dpfrugal.budget import composition
+from dpfrugal.budget import ledger_history as history
 from dpfrugal.budget import ledger_rows as rows
 from dpfrugal.budget.composition import Spent
 from dpfrugal.budget.ledger_file import LedgerFile
+from dpfrugal.budget.ledger_history import Verified
 from dpfrugal.budget.ledger_rows import Damaged
 from dpfrugal.budget.promises import Dataset, Spend, now, spend_of
 from dpfrugal.errors import BudgetExceeded, LedgerError, ParameterError, ReplayError
@@ -65,8 +67,8 @@ class Ledger:
         self._max_items_per_person = parameters.max_items_per_person(max_items_per_person)
         self._adaptive = bool(adaptive)
         self._neighbours = parameters.neighbours(neighbours)
-        self._file = LedgerFile(path, create=total is not None)
-        self.datasets()  # reads every row: a damaged ledger is refused here
+        self._file = LedgerFile(path, create=total is not None, fill=history.fill_totals)
+        self._read(lambda connection: history.check_when_opened(connection, self._file.check_structure))
 
     @property
     def name(self) -> str:
@@ -97,7 +99,7 @@ class Ledger:
             max_items_per_person=parameters.max_items_per_person(max_items_per_person),
             adaptive=bool(adaptive),
             neighbours=parameters.neighbours(neighbours),
-            opened=now(()),
+            opened=now(),
         )
 
         def work(connection: sqlite3.Connection) -> Dataset:
@@ -113,12 +115,12 @@ class Ledger:
         name, total = parameters.name("dataset", dataset), checked_guarantee(total)
 
         def work(connection: sqlite3.Connection) -> Dataset:
-            if (found := rows.find_dataset(connection, name)) is None:
+            if (found := self._find(connection, name)) is None:
                 raise LedgerError(
                     f"There is no dataset {name!r} to change; leave out --change (or call open) to add it."
                 )
             changed = replace(found, total=total)
-            if composition.fits(total, changed.claims, adaptive=changed.adaptive) is None:
+            if composition.fits(total, changed.tally, adaptive=changed.adaptive) is None:
                 raise LedgerError(f"The total {total} is smaller than what is spent on {name!r}; nothing was changed.")
             rows.write_dataset(connection, changed)
             return changed
@@ -132,17 +134,14 @@ class Ledger:
 
     def datasets(self) -> tuple[Dataset, ...]:
         """Every dataset, by name."""
+        return self._read(lambda connection: tuple(self._known(connection, name) for name in rows.names(connection)))
 
-        def work(connection: sqlite3.Connection) -> tuple[Dataset, ...]:
-            names = connection.execute("SELECT dataset FROM datasets ORDER BY dataset").fetchall()
-            found = tuple(self._known(connection, name) for (name,) in names)
-            for table in ("spends", "generations"):
-                (count,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - a constant
-                if count != sum(len(one.spends) for one in found):
-                    raise Damaged
-            return found
+    def verify(self) -> Verified:
+        """Read the whole history and check every row against its seal, its neighbours and the totals.
 
-        return self._read(work)
+        Others may spend meanwhile; spends that they make are not read.
+        """
+        return self._undamaged(lambda: history.verify(self._read, self._file.check_structure))
 
     def left(self, dataset: str) -> Guarantee | None:
         """The largest guarantee that still fits; None where none does."""
@@ -216,19 +215,22 @@ class Ledger:
         return self.last_noise(lineage)[0]
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return self._file.read(lambda connection: self._undamaged(work, connection))
+        return self._undamaged(lambda: self._file.read(work))
 
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return self._file.write(lambda connection: self._undamaged(work, connection))
+        return self._undamaged(lambda: self._file.write(work))
 
-    def _undamaged(self, work: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
+    def _undamaged(self, work: Callable[[], T]) -> T:
         try:
-            return work(connection)
+            return work()
         except Damaged:
             raise self._file.damaged() from None
 
+    def _find(self, connection: sqlite3.Connection, name: str) -> Dataset | None:
+        return history.find_dataset(connection, name, self._read)
+
     def _known(self, connection: sqlite3.Connection, name: str) -> Dataset:
-        if (found := rows.find_dataset(connection, name)) is None:
+        if (found := self._find(connection, name)) is None:
             raise rows.unopened(name)
         return found
 
@@ -242,14 +244,14 @@ class Ledger:
             max_items_per_person=self._max_items_per_person,
             adaptive=self._adaptive,
             neighbours=self._neighbours,
-            opened=now(()),
+            opened=now(),
         )
         return self._as_promised(connection, wanted) or wanted
 
     def _as_promised(self, connection: sqlite3.Connection, wanted: Dataset) -> Dataset | None:
         """The dataset, if it was opened with the promise that is wanted; None if it was not opened."""
-        found = rows.find_dataset(connection, wanted.name)
-        if found is not None and replace(found, opened=wanted.opened, spends=()) != wanted:
+        found = self._find(connection, wanted.name)
+        if found is not None and found.promised != wanted.promised:
             advice = "use --change (change_total) to change it"
             if found.neighbours != wanted.neighbours:
                 advice = "its neighbours stay: open another dataset"
@@ -261,10 +263,10 @@ class Ledger:
 
     def _add(self, connection: sqlite3.Connection, spend: Spend, lineage: str, holder: str) -> Spend:
         dataset = self._promised(connection, spend.dataset)
-        if rows.find_dataset(connection, dataset.name) is None:
+        if not dataset.head:
             rows.write_dataset(connection, dataset)
-        spend = self._fitting(dataset, spend)
-        rows.add_spend(connection, spend, lineage, holder)
+        spend = self._fitting(dataset, replace(spend, dataset=dataset.name))
+        rows.add_spend(connection, dataset, spend, lineage, holder)
         return spend
 
     def _fitting(self, dataset: Dataset, spend: Spend) -> Spend:
@@ -279,11 +281,11 @@ class Ledger:
                 f"The dataset {dataset.name!r} promises {dataset.promise}; max_items_per_person="
                 f"{spend.max_items_per_person} protects less."
             )
-        rule = composition.fits(dataset.total, [*dataset.claims, spend.claim], adaptive=dataset.adaptive)
+        rule = composition.fits(dataset.total, dataset.tally.plus(spend.claim), adaptive=dataset.adaptive)
         if rule is None:
-            left = composition.left(dataset.total, dataset.claims, spend.guarantee, adaptive=dataset.adaptive)
+            left = composition.left(dataset.total, dataset.tally, spend.guarantee, adaptive=dataset.adaptive)
             raise BudgetExceeded(_too_little(dataset, spend, left), left)
-        return replace(spend, rule=rule, when=now(dataset.spends, dataset.opened))
+        return replace(spend, rule=rule, when=now(dataset.latest or dataset.opened))
 
 
 def _too_little(dataset: Dataset, spend: Spend, left: Guarantee | None) -> str:

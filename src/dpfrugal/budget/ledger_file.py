@@ -1,14 +1,20 @@
-"""The file of a ledger: SQLite in write-ahead mode; a write is on disk before the call returns.
+"""The file of a ledger: SQLite in write-ahead mode; a write is on disk, in the file itself, before the call returns.
 
 Every row has a seal, the SHA-256 of its content. The seals of a dataset's spends form a hash chain; the dataset's row
 holds its last link and its length. A flipped byte, a deleted row or an inserted one raises an error.
 Each call opens its own connection: nothing stays open, and a forked process inherits nothing.
+
+SQLite's log and most of its locks go by the path of a file. A file may have several: a mount of that one file, a hard
+link. So each transaction holds a lock on the file itself (its inode), and before the lock is released the log is empty:
+whoever comes next, by whatever path, finds everything in the file. A file with hard links is refused, and so is one
+that is not the file that was opened, or not the ledger.
 """
 
 import hashlib
 import json
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -16,13 +22,14 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from dpfrugal.errors import LedgerError
-from dpfrugal.storage import durable
+from dpfrugal.storage import durable, locks
 
 APPLICATION: Final = 0x64704C67  # "dpLg"
-VERSION: Final = 2
-VERSION_WITH_NEIGHBOURS: Final = 3  # it has a total for items that are added or removed
+VERSION: Final = 4
+# Without running totals; 3 has a total for items that are added or removed. The first write adds them.
+OLDER_VERSIONS: Final = (2, 3)
 PATIENCE: Final = 60.0  # seconds to wait for other processes
-SCHEMA: Final = {
+OLDER_SCHEMA: Final = {
     "ledger": "CREATE TABLE ledger (name TEXT NOT NULL, seal TEXT NOT NULL)",
     "datasets": (
         "CREATE TABLE datasets (dataset TEXT PRIMARY KEY, record TEXT NOT NULL, spends INTEGER NOT NULL, "
@@ -37,7 +44,27 @@ SCHEMA: Final = {
         "seal TEXT NOT NULL)"
     ),
 }
+NEWER_TABLES: Final = {
+    # What all spends of a dataset come to: how many, of which kinds, and the last link of their chain.
+    "totals": (
+        "CREATE TABLE totals (dataset TEXT PRIMARY KEY, spends INTEGER NOT NULL, head TEXT NOT NULL, "
+        "kinds TEXT NOT NULL, newest INTEGER NOT NULL, latest INTEGER, seal TEXT NOT NULL)"
+    ),
+    # The last write and the one before it, at random names: they tell whether a log belongs to the file as it is.
+    "writes": "CREATE TABLE writes (last TEXT NOT NULL, before TEXT NOT NULL, seal TEXT NOT NULL)",
+}
+SCHEMA: Final = OLDER_SCHEMA | NEWER_TABLES
+DISK_FAILS: Final = "the disk fails, or is full; what it holds may be whole, so try again before you restore anything"
 T = TypeVar("T")
+
+
+_holding = threading.local()
+
+
+def _held_by_this_thread() -> set[tuple[int, int]]:
+    """The files whose lock this thread holds."""
+    held: set[tuple[int, int]] = _holding.__dict__.setdefault("files", set())
+    return held
 
 
 def seal_of(*parts: object) -> str:
@@ -46,19 +73,31 @@ def seal_of(*parts: object) -> str:
 
 
 class LedgerFile:
-    """Transactions on a ledger's file, whatever its rows mean."""
+    """Transactions on a ledger's file, whatever its rows mean.
+
+    ``fill`` computes the running totals of a file that has none yet, in the transaction in which it gets them.
+    """
 
     path: Path
     name: str
 
-    def __init__(self, path: str | os.PathLike[str], *, create: bool) -> None:
-        self.path = Path(path)
-        if self.path.is_dir():
-            raise LedgerError(f"{self.path} is a directory, not a ledger.")
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        create: bool,
+        fill: Callable[[sqlite3.Connection], None] = lambda connection: None,
+    ) -> None:
+        self.path, self._fill = Path(path), fill
+        if what := durable.kind_of(self.path):
+            raise LedgerError(f"{self.path} is {what}, not a ledger.")
         if not self.path.exists() and not create:
             raise LedgerError(f"{self.path} does not exist; Ledger(path, total=…) or dpfrugal ledger add makes one.")
         if not self.path.parent.is_dir():
             raise LedgerError(f"{self.path.parent} is not a directory: no ledger can be made there.")
+        self._file: tuple[int, int] | None = None
+        self._spends = 0  # as many as were ever seen here
+        self.name = ""  # not known yet
         self.name = self._translated(lambda: self._open(create))
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -70,82 +109,212 @@ class LedgerFile:
         return self._translated(lambda: self._transaction("BEGIN IMMEDIATE", work))
 
     def _transaction(self, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:
-        with self._connection() as connection:
+        writing = begin != "BEGIN"
+        with self._held() as outermost, self._connection() as connection:
             self._patiently(lambda: connection.execute(begin))
             try:
                 self._identify(connection)
+                if writing:
+                    self._begin_write(connection)
                 result = work(connection)
+                seen = _last_spend(connection)
                 self._patiently(lambda: connection.execute("COMMIT"))
+                self._spends = max(self._spends, seen)
             except BaseException:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
                 raise
+            if outermost:
+                self._empty_log(connection)
         return result
+
+    @contextmanager
+    def _held(self) -> Iterator[bool]:
+        """The lock of the file itself, whatever its path is; the file is the one that was opened, and has one name.
+
+        Work that uses the ledger again, in the same thread, holds it already: then this is False.
+        """
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            opened = os.fstat(descriptor)
+            file = opened.st_dev, opened.st_ino
+            held = _held_by_this_thread()
+            if file in held:
+                yield False
+                return
+            with locks.locked(descriptor, PATIENCE):
+                held.add(file)
+                try:
+                    self._refuse_another_file(os.fstat(descriptor))
+                    self._settle_log()
+                    yield True
+                finally:
+                    held.remove(file)
+        finally:
+            os.close(descriptor)
+
+    def _refuse_another_file(self, status: os.stat_result) -> None:
+        if status.st_nlink == 0 or not os.path.samestat(status, os.stat(self.path)):
+            raise FileNotFoundError
+        if status.st_nlink > 1:
+            raise LedgerError(
+                f"{self.path} has {status.st_nlink} names (hard links); a ledger may have one only. Remove the others."
+            )
+        if self._file not in (None, (status.st_dev, status.st_ino)):
+            raise LedgerError(
+                f"{self.path} is not the file that was opened: another one was put in its place. If it is older, what "
+                "was spent since is missing in it."
+            )
+        self._file = status.st_dev, status.st_ino
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         # mode=rw: a file that was deleted is not created again, empty.
-        address = f"{self.path.resolve().as_uri()}?mode=rw"
-        with closing(sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)) as connection:
+        with self._connected("mode=rw" if self._is_writable() else "immutable=1") as connection:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA trusted_schema = OFF")
             # Every commit is checkpointed into the file: the write-ahead log never holds the only copy for long.
             connection.execute("PRAGMA wal_autocheckpoint = 1")
             yield connection
 
+    @contextmanager
+    def _connected(self, mode: str) -> Iterator[sqlite3.Connection]:
+        address = f"{self.path.resolve().as_uri()}?{mode}"
+        with closing(sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)) as connection:
+            yield connection
+
+    def _is_writable(self) -> bool:
+        """Whether SQLite may write the file and its log, which even reading needs; a read-only disk has neither."""
+        return os.access(self.path, os.W_OK) and os.access(self.path.resolve().parent, os.W_OK)
+
+    def _log(self) -> Path:
+        resolved = self.path.resolve()
+        return resolved.with_name(f"{resolved.name}-wal")
+
+    def _settle_log(self) -> None:
+        """Deal with the log that a killed process has left under this path; the lock is held, and no connection open.
+
+        What it holds was never confirmed to anyone: that happens when it is in the file. If the file has been written
+        by another path since, the log is of an older file, and would undo that: it is removed.
+        """
+        log = self._log()
+        try:
+            if not log.stat().st_size:
+                return
+        except FileNotFoundError:
+            return
+        if not self._is_writable():
+            raise LedgerError(
+                f"{self.path} was not closed: a process was killed while it wrote. Open it once where it can be "
+                "written."
+            )
+        last: tuple[str, ...] = ()
+        with suppress(sqlite3.Error), self._connected("immutable=1") as connection:  # the file without its log
+            last = _last_writes(connection)[:1]
+        if last:
+            with self._connected("mode=ro") as connection:
+                logged = _last_writes(connection)
+            if logged and last[0] not in logged:
+                for leftover in ("-wal", "-shm"):
+                    log.with_name(log.name.removesuffix("-wal") + leftover).unlink(missing_ok=True)
+                return
+        with self._connected("mode=rw") as connection:
+            _last_writes(connection)  # opens the log
+            self._empty_log(connection)
+
+    def _begin_write(self, connection: sqlite3.Connection) -> None:
+        """Name this write after the one before it; an older file gets its running totals."""
+        if connection.execute("PRAGMA user_version").fetchone()[0] in OLDER_VERSIONS:
+            for statement in NEWER_TABLES.values():
+                connection.execute(statement)
+            self._fill(connection)
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+            _name_write(connection, "")
+        else:
+            _name_write(connection, _last_writes(connection)[0])
+
+    def _empty_log(self, connection: sqlite3.Connection) -> None:
+        """All that was committed is in the file itself: a write is confirmed only then."""
+        busy, logged, copied = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if busy or logged != copied:  # another program reads an older state
+            busy, logged, copied = connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+        if busy or logged != copied:
+            raise LedgerError(f"The ledger {self.path} cannot be used: another program keeps it open.")
+
     def _open(self, create: bool) -> str:
         if create and not self.path.exists():
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
-        with self._connection() as connection:
-            if connection.execute("PRAGMA application_id").fetchone()[0] == 0 and create:
+        with self._held(), self._connection() as connection:
+            if create and connection.execute("PRAGMA application_id").fetchone()[0] == 0:
                 self._make(connection)
-            self._identify(connection)
-            if connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
-                raise LedgerError(f"{self.path} is damaged: SQLite's integrity check fails. Restore it from a backup.")
             return self._identify(connection)
 
     def _make(self, connection: sqlite3.Connection) -> None:
-        foreign = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if foreign and connection.execute("PRAGMA application_id").fetchone()[0] == 0:
+        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise LedgerError(f"{self.path} is an SQLite file of something else, not a ledger.")
         self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
         self._patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
         try:
-            if connection.execute("PRAGMA application_id").fetchone()[0] == 0:
-                for statement in SCHEMA.values():
-                    connection.execute(statement)
-                name = os.urandom(16).hex()
-                connection.execute("INSERT INTO ledger VALUES (?, ?)", (name, seal_of("ledger", name)))
-                connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {VERSION}")
+            for statement in SCHEMA.values():
+                connection.execute(statement)
+            name = os.urandom(16).hex()
+            connection.execute("INSERT INTO ledger VALUES (?, ?)", (name, seal_of("ledger", name)))
+            _name_write(connection, "")
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
             self._patiently(lambda: connection.execute("COMMIT"))
         except BaseException:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
+        self._empty_log(connection)
         durable.sync_folder(self.path.parent)
 
     def _identify(self, connection: sqlite3.Connection) -> str:
-        """The ledger's random name, if the file is a ledger of this version."""
+        """The ledger's random name, if the file is a ledger of this version, and the one that was opened."""
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
             raise LedgerError(f"{self.path} is not a ledger: it belongs to something else, or is empty.")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (VERSION, VERSION_WITH_NEIGHBOURS):
+        if version not in (*OLDER_VERSIONS, VERSION):
             raise LedgerError(
-                f"{self.path} is a ledger of version {version}; this dpfrugal reads versions {VERSION} and "
-                f"{VERSION_WITH_NEIGHBOURS}. "
-                "Use the dpfrugal that made it."
+                f"{self.path} is a ledger of version {version}; this dpfrugal reads versions {OLDER_VERSIONS[0]} to "
+                f"{VERSION}. Use the dpfrugal that made it."
             )
+        schema = SCHEMA if version == VERSION else OLDER_SCHEMA
         found = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
-        rows = connection.execute("SELECT name, seal FROM ledger").fetchall() if found == SCHEMA else []
+        rows = connection.execute("SELECT name, seal FROM ledger").fetchall() if found == schema else []
         if len(rows) != 1 or rows[0][1] != seal_of("ledger", rows[0][0]):
             raise self.damaged()
-        return str(rows[0][0])
+        name = str(rows[0][0])
+        if self.name not in ("", name):
+            raise LedgerError(f"{self.path} is another ledger than the one that was opened there.")
+        if version == VERSION and not _last_writes(connection):
+            raise self.damaged()
+        if _last_spend(connection) < self._spends:
+            raise LedgerError(f"{self.path} has fewer spends than before: an older copy was put in its place.")
+        return name
 
-    def damaged(self) -> LedgerError:
-        """The error for a row that does not match its seal."""
-        return LedgerError(f"{self.path} is damaged: what it holds is not what was written. Restore it from a backup.")
+    def check_structure(self, connection: sqlite3.Connection) -> None:
+        """SQLite's own check of all its pages; it takes a second for some hundred megabytes."""
+        if connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+            raise self.damaged("SQLite's integrity check fails")
+
+    def damaged(self, why: str = "what it holds is not what was written") -> LedgerError:
+        """The error for a row that does not match its seal, unless it is the disk that fails."""
+        if not self._is_readable():
+            return LedgerError(f"The ledger {self.path} cannot be used: {DISK_FAILS}.")
+        return LedgerError(f"{self.path} is damaged: {why}. Restore it from a backup.")
+
+    def _is_readable(self) -> bool:
+        """Whether the disk gives out every byte: SQLite takes some failures to read for damage."""
+        try:
+            with durable.opened_to_read(self.path) as file:
+                while file.read(1 << 20):
+                    pass
+        except OSError:
+            return False
+        return True
 
     def _patiently(self, work: Callable[[], Any]) -> None:
         """Try again while other processes lock the file; SQLite's busy timeout does not cover all cases."""
@@ -173,12 +342,37 @@ class LedgerFile:
                 sqlite3.SQLITE_CANTOPEN: "it cannot be opened, or its directory cannot be written",
                 sqlite3.SQLITE_PERM: "it may not be opened",
                 sqlite3.SQLITE_BUSY: "other processes keep it locked",
-                sqlite3.SQLITE_IOERR: "the disk fails, or is full",
+                sqlite3.SQLITE_IOERR: DISK_FAILS,
                 sqlite3.SQLITE_NOTADB: "it is not an SQLite file, or is damaged",
                 sqlite3.SQLITE_CORRUPT: "it is damaged; restore it from a backup",
             }.get(code, "it is damaged, or not a ledger")
+            if "damaged" in said and not self._is_readable():
+                said = DISK_FAILS
             raise LedgerError(f"The ledger {self.path} cannot be used: {said}.") from None
+        except locks.Busy:
+            raise LedgerError(f"The ledger {self.path} cannot be used: other processes keep it locked.") from None
+        except FileNotFoundError:
+            raise LedgerError(f"The ledger {self.path} cannot be opened: it is gone.") from None
         except UnicodeDecodeError:  # from SQLite's message about a damaged schema
             raise self.damaged() from None
         except OSError as error:
             raise LedgerError(f"The ledger {self.path} cannot be used: {error.strerror}.") from None
+
+
+def _last_spend(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT max(id) FROM spends").fetchone()[0] or 0)
+
+
+def _last_writes(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """The names of the last write and of the one before it; none in an older file, or a damaged one."""
+    if not connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'writes'").fetchone()[0]:
+        return ()
+    rows = connection.execute("SELECT last, before, seal FROM writes").fetchall()
+    return rows[0][:2] if len(rows) == 1 and rows[0][2] == seal_of("writes", *rows[0][:2]) else ()
+
+
+def _name_write(connection: sqlite3.Connection, before: str) -> None:
+    """Give the write that has begun a random name."""
+    names = os.urandom(8).hex(), before
+    connection.execute("DELETE FROM writes")
+    connection.execute("INSERT INTO writes VALUES (?, ?, ?)", (*names, seal_of("writes", *names)))

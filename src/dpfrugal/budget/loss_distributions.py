@@ -9,7 +9,7 @@ positive, so a small δ keeps its digits, and every installation decides alike.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_POINTS: Final = 1 << 16
-MOST_PAIRS: Final = 2000  # more would take seconds
+MOST_PAIRS: Final = 16  # more are composed on a coarser lattice (person_move_losses), whose work grows with log n
 LARGEST_EPSILON: Final = 100.0
 
 
@@ -39,21 +39,34 @@ class Losses:
         return self.infinite + float((self.chances[above] * -np.expm1(epsilon - losses[above])).sum())
 
     def epsilon(self, delta: float) -> float:
-        """The smallest ε for which these losses are (ε, δ)-DP, to a part in 10^10; infinite where there is none."""
+        """The smallest ε for which these losses are (ε, δ)-DP, to a part in 10^10; infinite where there is none.
+
+        Between two losses that follow each other, δ(ε) = A - B·e^ε, which is solved for ε.
+        """
         delta *= 1 - 1e-9  # covers the rounding errors of the sums
         if self.infinite > delta:
             return math.inf
-        low, high = 0.0, max(0.0, (self.chances.size - 1 + self.first) * self.unit)
-        if self.delta(low) <= delta:
-            return low
-        while high - low > 1e-10 * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
-        return high
+        if self.delta(0.0) <= delta:
+            return 0.0
+        low = max(0, math.ceil(-self.first) - 1)  # the last index whose loss may have a larger δ
+        high = self.chances.size - 1  # the largest loss, beyond which only infinite ones are
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.delta((middle + self.first) * self.unit) <= delta else (middle, high)
+        losses = (np.arange(high, self.chances.size) + self.first) * self.unit
+        reference = losses[0]
+        above = float(self.chances[high:].sum()) + self.infinite - delta
+        theirs = float((self.chances[high:] * np.exp(reference - losses)).sum())
+        found = reference + math.log(above / theirs) if above > 0 < theirs else 0.0
+        found = min(max(found, (low + self.first) * self.unit, 0.0), reference)
+        step = 1e-11 * max(found, self.unit)
+        while found < reference and self.delta(found) > delta:  # of the rounding errors of this arithmetic
+            found, step = min(found + step, reference), 4 * step
+        return float(found)
 
 
-def losses_of_pairs(pairs: Sequence[tuple[float, float]]) -> Losses:
-    """The losses of randomised responses with these (ε, δ), composed."""
+def losses_of_pairs(pairs: Iterable[tuple[float, float]] | Mapping[tuple[float, float], int]) -> Losses:
+    """The losses of randomised responses with these (ε, δ), or with each so many times, composed."""
     return _losses_of_groups(tuple(sorted(Counter(pairs).items())))
 
 

@@ -13,14 +13,14 @@ thousand equal spends take 20 ms. Rounding costs less than 1e-4 of ε, or 1e-3 w
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.budget.loss_distributions import LARGEST_EPSILON, MOST_PAIRS, Losses
+from dpfrugal.budget.loss_distributions import LARGEST_EPSILON, Losses
 from dpfrugal.budget.person_moves import Exposure, Move
 from dpfrugal.privacy.noise_distributions import NoiseDistribution
 
@@ -28,6 +28,7 @@ MOST_POINTS: Final = 1 << 12
 FEW_POINTS: Final = 1 << 10  # where there are many different spends
 MANY: Final = 32
 MOST_KINDS: Final = 512
+MOST_SPENDS: Final = 10**8
 # The truncated upper tails together, as a fraction of δ, about; and the probability of the lowest losses, which are
 # raised to the first loss that is kept.
 CUT: Final = 1e-6
@@ -40,13 +41,17 @@ MARGIN: Final = 1e-11
 Kind = Exposure | tuple[float, float]  # a spend with known noise, or a bare (ε, δ)
 
 
-def losses_of_spends(kinds: Sequence[Kind], delta: float) -> Losses | None:
-    """The losses of all spends composed, truncated for ``delta``; None where that would take too long."""
-    groups = tuple(Counter(kinds).items())  # in the order of spending, so that caches hold earlier compositions
-    if not groups or len(kinds) > MOST_PAIRS or len(groups) > MOST_KINDS or any(map(_excessive, set(kinds))):
+def losses_of_spends(kinds: Iterable[Kind] | Mapping[Kind, int], delta: float) -> Losses | None:
+    """The losses of all spends composed, truncated for ``delta``; None where that would take too long.
+
+    A mapping says how often each kind was spent; a thousand times as often takes ten compositions more.
+    """
+    counts = Counter(kinds)
+    groups = tuple(counts.items())  # in the order of spending, so that caches hold earlier compositions
+    if not groups or counts.total() > MOST_SPENDS or len(groups) > MOST_KINDS or any(map(_excessive, counts)):
         return None
     least = 10.0 ** math.floor(
-        math.log10(max(CUT * delta / len(kinds), 1e-300))
+        math.log10(max(CUT * delta / counts.total(), 1e-300))
     )  # powers of ten, so that caches serve again
     return _losses_of_kinds(groups, least, MOST_POINTS if len(groups) <= MANY else FEW_POINTS)
 
@@ -69,11 +74,18 @@ def _losses_of_kinds(groups: tuple[tuple[Kind, int], ...], least: float, points:
 
 @lru_cache(maxsize=256)
 def _repeated(kind: Kind, times: int, least: float, points: int) -> Losses:
+    """The losses of one kind of spend, so many times.
+
+    A power of two is twice its half. Another number is composed of the powers of two that it has, the largest first: of
+    the next number most is known then, and a ledger that grows spend by spend needs about one composition for each.
+    """
     if times == 1:
         return of_exposure(kind) if isinstance(kind, Exposure) else of_pair(*kind)
-    half = _repeated(kind, times // 2, least, points)
-    even = together(half, half, least, points)
-    return together(even, _repeated(kind, 1, least, points), least, points) if times % 2 else even
+    last = times & -times
+    if last == times:
+        half = _repeated(kind, times // 2, least, points)
+        return together(half, half, least, points)
+    return together(_repeated(kind, times - last, least, points), _repeated(kind, last, least, points), least, points)
 
 
 def of_pair(epsilon: float, delta: float) -> Losses:

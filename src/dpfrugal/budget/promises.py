@@ -4,20 +4,25 @@ Two guarantees add up only if they speak of the same neighbours. A total is for 
 for data of which one has an item more (*add-remove*); a spend under the other relation is no part of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from time import time as clock
-from typing import Any
+from typing import Any, Final
 
 from dpfrugal import parameters
 from dpfrugal.budget import composition
 from dpfrugal.budget.asked import Asked, checked_asked
-from dpfrugal.budget.composition import Claim, Spent
+from dpfrugal.budget.claims import Claim, Tally
+from dpfrugal.budget.composition import Spent
 from dpfrugal.budget.person_moves import Exposure
 from dpfrugal.errors import ParameterError
 from dpfrugal.parameters import Neighbours, positive
 from dpfrugal.privacy.guarantees import Guarantee, PureDP, checked_guarantee
+
+FIRST: Final = datetime(1, 1, 2, tzinfo=UTC)
+LAST: Final = datetime(9999, 12, 31, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +54,10 @@ class Spend:
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """The promise for a dataset, and its spends."""
+    """The promise for a dataset, and its spends.
+
+    What the spends come to is known from their tally; they themselves are read from the ledger when they are asked for.
+    """
 
     name: str
     total: Guarantee
@@ -57,32 +65,45 @@ class Dataset:
     adaptive: bool
     opened: datetime
     neighbours: Neighbours = "replace"
-    spends: tuple[Spend, ...] = ()
+    tally: Tally = field(default=Tally(), repr=False)
+    latest: datetime | None = None  # the time of the last spend
+    head: str = field(default="", repr=False)  # the last link of the chain of its spends: their digest
+    history: Callable[[], tuple[Spend, ...]] = field(default=tuple, repr=False, compare=False)
+
+    @cached_property
+    def spends(self) -> tuple[Spend, ...]:
+        """Every spend, in order."""
+        return self.history()
 
     @property
     def claims(self) -> list[Claim]:
-        """The spends, for composition."""
+        """The spends one by one, for composition."""
         return [spend.claim for spend in self.spends]
 
     @property
     def left(self) -> Guarantee | None:
         """The largest guarantee that still fits: of the total's kind, or a pure ε where the total is (ε, δ)."""
         like = PureDP(epsilon=1.0) if self.total.composition_rule is None else self.total
-        return composition.left(self.total, self.claims, like, adaptive=self.adaptive)
+        return composition.left(self.total, self.tally, like, adaptive=self.adaptive)
 
     def spent(self, delta: float) -> Spent:
         """All spends together as (ε, δ)."""
-        return composition.total_spent(self.claims, delta)
+        return composition.total_spent(self.tally, delta)
 
     @property
     def used(self) -> float:
         """How much of the total is spent, in the total's size: its ρ, or its ε."""
-        return composition.used(self.total, self.claims, adaptive=self.adaptive)
+        return composition.used(self.total, self.tally, adaptive=self.adaptive)
 
     @property
     def share(self) -> float:
         """The part of the total that is spent, between 0 and 1."""
         return self.used / self.total.size
+
+    @property
+    def promised(self) -> tuple[Guarantee, int, bool, str]:
+        """All that was promised."""
+        return self.total, self.max_items_per_person, self.adaptive, self.neighbours
 
     @property
     def promise(self) -> str:
@@ -117,7 +138,7 @@ def spend_of(
     return Spend(
         dataset=parameters.name("dataset", dataset),
         guarantee=checked_guarantee(guarantee),
-        when=now(()),
+        when=now(),
         by=parameters.name("by", by),
         rule="",
         max_items_per_person=parameters.max_items_per_person(max_items_per_person),
@@ -129,7 +150,11 @@ def spend_of(
     )
 
 
-def now(after: tuple[Spend, ...], opened: datetime | None = None) -> datetime:
-    """The time, or that of the last entry if the clock was set back."""
-    times = [spend.when for spend in after[-1:]] + ([opened] if opened else [])
-    return max([datetime.fromtimestamp(clock(), UTC), *times])
+def now(*not_before: datetime) -> datetime:
+    """The time, or that of the last entry if the clock was set back; a clock beyond the year 9999 shows its end."""
+    return max([time_of(clock()), *not_before])
+
+
+def time_of(seconds: float) -> datetime:
+    """The moment so many seconds after 1970, or the first or the last that can be written down."""
+    return datetime.fromtimestamp(min(max(seconds, FIRST.timestamp()), LAST.timestamp()), UTC)

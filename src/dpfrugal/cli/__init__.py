@@ -34,7 +34,7 @@ UsageError: Any = typer.BadParameter.__base__  # of click, of which typer may ca
 # The library's parameters that are options here, and the option's name if it is another.
 KINDS = (EstimatorOptions, KeyOptions, TableOptions, LineOptions, WindowOptions)
 SHARED = {field.name for kind in KINDS for field in fields(kind)}
-PARAMETERS = SHARED | {"quantile", "column", "columns", "by", "half_life", "runs", "beta", "sure"}
+PARAMETERS = SHARED | {"quantile", "column", "columns", "by", "runs", "beta", "sure"}
 OPTIONS = {"sure": "confidence", "columns": "column"}
 
 app: typer.Typer = typer.Typer(
@@ -107,7 +107,7 @@ def main() -> None:
             error.show()
             sys.exit(BAD_INPUT)
         command = "" if error.ctx is None else f" (see {error.ctx.command_path} --help)"
-        said = " ".join(error.format_message().rstrip(".").split())
+        said = " ".join(error.format_message().rstrip(".").split()).replace("Value error, ", "")  # pydantic's words
         sys.stderr.write(f"dpfrugal: {said}{command}.\n")
         sys.exit(BAD_INPUT)
     except DPFrugalError as error:

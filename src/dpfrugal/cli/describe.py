@@ -29,8 +29,8 @@ def describe(
         list[str] | None,
         typer.Option(
             "--column",
-            help="A column to describe; repeat the option for several. Default: all whose type is numeric or a time. "
-            "Text files state no types: name their columns.",
+            help="A column to describe; repeat the option for several. Default: all whose type is numeric or a time; "
+            "of a CSV file all columns have their part, and those with too few numbers are left out.",
         ),
     ] = None,
     file_format: t.FileFormat = None,
@@ -65,7 +65,9 @@ def describe(
 ) -> None:
     """Five private quantiles (5%, 25%, 50%, 75%, 95%) of every numeric column, under one guarantee.
 
-    Each column gets an equal part of the guarantee, which is stated. Dates and times count as numeric.
+    Each column gets an equal part of the guarantee, which is stated. Dates and times count as numeric, but in CSV
+    files, which state no types: without --column a tenth of each part says how many of its cells are numbers, and all
+    others are left out. Naming the columns is more accurate.
 
     A pipe gets a line per column and quantile: column, q, value, with --intervals lower and upper end, tabs between.
 
@@ -112,7 +114,7 @@ def describe(
                 for row in rows_of(release):
                     typer.echo("\t".join([name, *row]))
         explain(description)
-        if picture is not None:
+        if picture is not None and description.columns:
             import matplotlib as mpl
 
             mpl.use("Agg")
@@ -140,8 +142,8 @@ def shown(description: "Description") -> "Table":
     from rich.table import Table
 
     releases = list(description.columns.values())
-    table = Table("column", show_lines=releases[0].lower is not None)
-    for q in releases[0].quantiles:
+    table = Table("column", show_lines=any(release.lower is not None for release in releases))
+    for q in releases[0].quantiles if releases else ():
         table.add_column(f"{100 * q:g}%", justify="right", overflow="fold")
     for name, release in description.columns.items():
         table.add_row(name, *_cells(release))
@@ -160,10 +162,17 @@ def explain(description: "Description") -> None:
     """The claim, its split, and why values are missing. From public values only."""
     from dpfrugal.cli.stderr_notes import note, notes
 
-    first = next(iter(description.columns.values()))
-    changed = "replaced" if first.neighbours == "replace" else "added or removed"
-    rows = "the number of rows is private" if first.items is None else f"{first.items:,} rows"
-    notes.print(f"{description.split}; per {first.unit} {changed}; {rows}")
+    first = next(iter(description.columns.values()), None)
+    if first is None:
+        notes.print(description.split)
+    else:
+        changed = "replaced" if first.neighbours == "replace" else "added or removed"
+        rows = "the number of rows is private" if first.items is None else f"{first.items:,} rows"
+        notes.print(f"{description.split}; per {first.unit} {changed}; {rows}")
+    if description.left_out:
+        note(f"left out, as too few of their cells are numbers: {', '.join(description.left_out)}")
+    if first is None:
+        return
     if first.confidence is not None:
         notes.print(f"{100 * first.confidence:g}% intervals for the quantiles of the {first.interval_of}")
     for name, release in description.columns.items():

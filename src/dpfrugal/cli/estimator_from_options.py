@@ -4,7 +4,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from dpfrugal.cli.options import EstimatorOptions
-from dpfrugal.errors import ParameterError
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def estimator_from(
-    options: EstimatorOptions, ledger: "Ledger | None", dataset: str | None, half_life: float | None = None
+    options: EstimatorOptions, ledger: "Ledger | None", dataset: str | None
 ) -> "PrivateQuantile | DPFrugal1U":
     """``PrivateQuantile``, or the paper's ``DPFrugal1U`` on its grid."""
     from dpfrugal.estimators.grid import Grid
@@ -22,8 +21,6 @@ def estimator_from(
     from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
 
     walk = options.algorithm == "dp-frugal-1u"
-    if walk and half_life is not None:
-        raise ParameterError("--half-life is for --algorithm private-quantile; dp-frugal-1u follows drift without it.")
     grid = Grid(options.decimals or 0)  # refuses decimals that no number could be printed with
     shared: dict[str, Any] = {
         "start": options.first,
@@ -34,7 +31,7 @@ def estimator_from(
     }
     if walk:
         return DPFrugal1U(options.quantiles, options.guarantee(), decimals=grid.decimals, **shared)
-    return PrivateQuantile(options.quantiles, options.guarantee(), half_life=half_life, **shared)
+    return PrivateQuantile(options.quantiles, options.guarantee(), **shared)
 
 
 def last_release(estimator: "PrivateQuantile | DPFrugal1U") -> "SegmentRelease | WalkRelease":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpfrugal.budget.asked import compact, printable
+from dpfrugal.budget.exhaustion import outlook
 from dpfrugal.cli import options as o
 from dpfrugal.errors import ParameterError
 from dpfrugal.parameters import Neighbours
@@ -52,7 +53,13 @@ def show(
         spent = f"{unit}={one.used:.4g}"
         cells = one.name, one.promise, _bar(one.share), spent, str(one.left or "nothing"), as_epsilon
         table.add_row(*map(Text, cells))  # names are text from outside: no markup
-    plain_console().print(table)
+    console = plain_console()
+    console.print(table)
+    for one in found:
+        if coming := outlook(one):
+            until = coming.until.strftime("%Y-%m-%d %H:%M UTC")
+            said = f"{coming.more:,} more like {coming.spend} fit, at this pace until {until}."
+            console.print(Text(f"{printable(one.name)}: {said if coming.more else 'exhausted for the next one.'}"))
 
 
 @app.command()
@@ -81,6 +88,27 @@ def history(file: File, dataset: Name = None, as_json: o.Json = False) -> None:
         cells = when, spend.dataset, f"{spend.guarantee} per {spend.unit}", asked, spend.rule, draws
         table.add_row(*map(Text, cells))
     plain_console().print(table)
+
+
+@app.command()
+def verify(file: File, as_json: o.Json = False) -> None:
+    """Check every row of the history against its seal, its neighbours and the totals by which spends are decided.
+
+    Others may spend meanwhile. A ledger that is damaged ends with exit status 2.
+
+    Example: dpfrugal ledger verify budget.db
+    """
+    from dpfrugal.budget.ledger import Ledger
+    from dpfrugal.cli.stderr_notes import counted
+
+    found = Ledger(file).verify()
+    if as_json:
+        typer.echo(json.dumps(asdict(found)))
+    else:
+        typer.echo(
+            f"{printable(file.name)}: {counted(found.spends, 'spend')} on {counted(found.datasets, 'dataset')}, every "
+            "row as it was written"
+        )
 
 
 @app.command()
@@ -169,7 +197,7 @@ def _stated(dataset: "Dataset", delta: float) -> Any:
 
 
 def _standing(dataset: "Dataset", delta: float) -> dict[str, Any]:
-    stated = _stated(dataset, delta)
+    stated, coming = _stated(dataset, delta), outlook(dataset)
     return {
         "dataset": dataset.name,
         "total": dataset.total.to_record(),
@@ -177,11 +205,12 @@ def _standing(dataset: "Dataset", delta: float) -> dict[str, Any]:
         "neighbours": dataset.neighbours,
         "adaptive": dataset.adaptive,
         "opened": dataset.opened.isoformat(),
-        "spends": len(dataset.spends),
+        "spends": dataset.tally.size,
         "share": dataset.share,
         "used": dataset.used,
         "spent": None if stated is None else {"epsilon": stated.epsilon, "delta": delta, "rule": stated.rule},
         "left": None if dataset.left is None else dataset.left.to_record(),
+        "outlook": None if coming is None else {"more": coming.more, "until": coming.until.isoformat()},
     }
 
 

@@ -14,7 +14,7 @@ from dpfrugal.cli.table import table_options as t
 from dpfrugal.cli.table.table_input import STDIN, one_path
 from dpfrugal.cli.table.table_output import Output
 from dpfrugal.errors import ParameterError, TableError
-from dpfrugal.parameters import NullKeys
+from dpfrugal.parameters import NullGroups
 
 if TYPE_CHECKING:
     from dpfrugal.inputs.columns import Column
@@ -38,8 +38,11 @@ def quantile(
     ] = None,
     key_options: o.KeyOptions,
     null_keys: Annotated[
-        NullKeys,
-        typer.Option(help="Rows without a key: refuse the file, or drop them.", rich_help_panel=o.KEYS),
+        NullGroups,
+        typer.Option(
+            help="Rows without a key: refuse the file, drop them, or (beside declared keys) make them a group.",
+            rich_help_panel=o.KEYS,
+        ),
     ] = "raise",
     rounds: Annotated[
         int | None,
@@ -105,6 +108,8 @@ def quantile(
         return
     if len(by) > 1:
         raise ParameterError(f"--algorithm {way} takes one --by; leave out --algorithm for keys of several columns.")
+    if null_keys == "group":
+        raise ParameterError(f"--null-keys group is for tables; leave it out, or leave out --algorithm {way}.")
     from dpfrugal.cli.quantile_by_key import quantile_by
 
     guarantee, discovery = key_options.guarantees(options)

@@ -120,12 +120,13 @@ def explain(estimator: "KeyedDPFrugal1U", release: Any, start: float, decimals: 
     import pyarrow.compute as pc
 
     from dpfrugal.cli.stderr_notes import counted, note, notes
+    from dpfrugal.estimators.keyed.release_table import NOISE_ALONE
 
     claim = {name.decode(): text.decode() for name, text in release.schema.metadata.items()}
     keys = len(estimator.keys)
     notes.print(
         f"{claim['total']} per {claim['unit']} (replace-one), {counted(estimator.items, 'item')}, "
-        f"{counted(keys, 'key')}; α: 95% bound on the noise of this release"
+        f"{counted(keys, 'key')}; α: {NOISE_ALONE}"
     )
     if estimator.discover_keys is not None:
         notes.print(f"Of that, {estimator.guarantee} for the values; {estimator.discover_keys} for discovering keys.")

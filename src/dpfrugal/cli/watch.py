@@ -20,14 +20,7 @@ def watch(
             "(100000)."
         ),
     ],
-    half_life: Annotated[
-        float | None,
-        typer.Option(
-            help="--algorithm private-quantile follows a quantile that drifts slowly: after this many items, an item's "
-            "weight has halved.",
-            rich_help_panel=o.ESTIMATOR,
-        ),
-    ] = None,
+    half_life: Annotated[str | None, typer.Option(hidden=True)] = None,
     checkpoint_file: Annotated[
         Path | None,
         typer.Option(
@@ -77,6 +70,8 @@ def watch(
     from dpfrugal.cli.stdin_periods import Period
     from dpfrugal.cli.watch_checkpoint import CheckpointFile, WatchCheckpoint, WindowCheckpoint
 
+    if half_life is not None:
+        raise ParameterError("--half-life was retired: windows, the default, show each period by itself.")
     if options.algorithm == "table":
         raise ParameterError("--algorithm table is for rows that can be held or read again: see dpfrugal quantile.")
     period = Period.parse(every)
@@ -85,10 +80,6 @@ def watch(
     if options.algorithm is None:
         from dpfrugal.cli.watch_windows import Windows
 
-        if half_life is not None:
-            raise ParameterError(
-                "--half-life is for --algorithm private-quantile; windows, the default, show each period by itself."
-            )
         of_windows = WindowCheckpoint(checkpoint_file, ledger)
         with of_windows.locked():
             Windows(
@@ -107,14 +98,10 @@ def watch(
 
             if key_options != o.KeyOptions():
                 raise ParameterError("--keys, --discover-keys and --max-keys-per-person are for --by.")
-            watch_running(period, checkpoint, options, half_life, as_json)
+            watch_running(period, checkpoint, options, as_json)
             return
         from dpfrugal.cli.watch_walk_by_key import watch_walk_by
 
-        if half_life is not None:
-            raise ParameterError(
-                "--half-life is for one quantile of all items; with --by, dp-frugal-1u follows drift without it."
-            )
         guarantee, discovery = key_options.guarantees(options)
         watch_walk_by(
             period,

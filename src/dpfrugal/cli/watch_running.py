@@ -19,16 +19,14 @@ if TYPE_CHECKING:
     from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
 
 
-def watch_running(
-    period: "Period", checkpoint: "WatchCheckpoint", options: "EstimatorOptions", half_life: float | None, as_json: bool
-) -> None:
+def watch_running(period: "Period", checkpoint: "WatchCheckpoint", options: "EstimatorOptions", as_json: bool) -> None:
     """Follow standard input until it ends, or until Ctrl-C."""
     from dpfrugal.cli.estimator_from_options import estimator_from, last_release, record, shown_values
     from dpfrugal.cli.stderr_notes import doubts, header, note, row
     from dpfrugal.inputs.log_lines import LogLines, plain_lines
 
     def make(ledger: "Ledger | None", dataset: str | None) -> "PrivateQuantile | DPFrugal1U":
-        return estimator_from(options, ledger, dataset, half_life)
+        return estimator_from(options, ledger, dataset)
 
     titled = as_json or not sys.stdout.isatty()
     doubtful = False

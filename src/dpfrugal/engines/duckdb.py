@@ -11,13 +11,18 @@ import secrets
 from functools import cached_property
 from typing import Any
 
-import duckdb
 import numpy as np
 
+from dpfrugal.engines import missing
 from dpfrugal.engines.bracket_search import BracketedTable
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.rows.engine_tables import Assigned, Columns, EngineTable, TableSource, run
 from dpfrugal.inputs import dataframes
+
+try:
+    import duckdb
+except ModuleNotFoundError:
+    raise missing("duckdb") from None
 
 FLOATS = ("FLOAT", "DOUBLE")
 ENDS = ("below", "upto")

@@ -12,12 +12,17 @@ import secrets
 from typing import Any, Final
 
 import numpy as np
-import polars as pl
 
+from dpfrugal.engines import missing
 from dpfrugal.engines.bracket_search import BracketedTable
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.rows.engine_tables import Assigned, Columns, EngineTable, TableSource, run
 from dpfrugal.inputs import dataframes
+
+try:
+    import polars as pl
+except ModuleNotFoundError:
+    raise missing("polars") from None
 
 
 def source_of(data: Any) -> TableSource | None:

@@ -114,6 +114,9 @@ class WalkRelease(Release):
         """
         return self.guarantee.alpha(beta, self.sensitivity, exact=exact) / self.grid.scale
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self})"
+
     def __str__(self) -> str:
         alpha = f"{self.alpha(SHOWN_BETA, exact=True):.2g}"
         shown = ", ".join(
@@ -156,10 +159,13 @@ class SegmentRelease(Release):
         """For each quantile, an interval that holds the true one with about this probability: sampling and noise."""
         return self.bounds(probability("confidence", confidence))
 
-    def interval(self, confidence: float = 1 - SHOWN_BETA) -> Interval | tuple[Interval, ...]:
-        """The interval where only one quantile was asked for; one for each, in order, where several were."""
+    def interval(self, confidence: float = 1 - SHOWN_BETA) -> tuple[Any, ...]:
+        """The interval (lower, upper) where one quantile was asked for; one for each, in order, where several were."""
         intervals = self.intervals(confidence)
         return intervals[0] if len(intervals) == 1 else intervals
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self})"  # a value without its interval would look certain
 
     def __str__(self) -> str:
         shown = ", ".join(

@@ -25,13 +25,21 @@ from dpfrugal.inputs.columns import Column, attempt, chosen, damaged
 from dpfrugal.inputs.file_source import BLOCK_BYTES, FileSource
 
 HEAD_LINES = 1000
+NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 UNREADABLE = (csv.Error, UnicodeDecodeError, EOFError, zlib.error, json.JSONDecodeError, RecursionError)
 
 
 def csv_column(
-    source: FileSource, column: str | None, beside: tuple[str, ...] = (), header: bool | None = None
+    source: FileSource,
+    column: str | None,
+    beside: tuple[str, ...] = (),
+    header: bool | None = None,
+    *,
+    any_text: bool = False,
 ) -> Column:
     """A column of a CSV file, named by its header; a file of bare numbers, one per line, has none.
+
+    With ``any_text`` a cell that is no number is a missing one.
 
     Columns beside it are read as text: whether all their cells are numbers is not known before the end. An empty cell
     is a missing one.
@@ -57,7 +65,7 @@ def csv_column(
     single = len(names) == 1
 
     def open_reader(stream: Any) -> Any:
-        types = {name: pa.float64()} | dict.fromkeys(others, pa.string())
+        types = {name: pa.string() if any_text else pa.float64()} | dict.fromkeys(others, pa.string())
         return pc.open_csv(
             stream,
             read_options=pc.ReadOptions(block_size=BLOCK_BYTES, column_names=[name] if bare else None),
@@ -76,12 +84,21 @@ def csv_column(
                 return TableError(f"{path}: line {line} has {len(row)} fields; choose a column with --column.")
             if row and len(row) != len(names):
                 return TableError(f"{path}: line {line} has {len(row)} fields, the first line has {len(names)}.")
-            if row and not (row[at] in nulls or _is_number(row[at])):
+            if row and not (any_text or row[at] in nulls or _is_number(row[at])):
                 is_header = "; if it is a header, name the column" if bare and line == 1 else ""
                 return _no_number(path, line, name, f"a missing value must be an empty field{is_header}")
         return damaged(path, "CSV")
 
-    return _text_column(source, name, open_reader, bad_line, "CSV", others, beside_item=_present)
+    item = _numbers if any_text else None
+    return _text_column(source, name, open_reader, bad_line, "CSV", others, item=item, beside_item=_present)
+
+
+def header_of(source: FileSource) -> list[str]:
+    """The names in the first line of a CSV file, which the caller calls a header."""
+    names, _ = _header(source, [])
+    if any(names.count(name) > 1 or not name for name in names):
+        raise TableError(f"{source.path}: the first line must name each column, and none of them twice.")
+    return names
 
 
 def _header(source: FileSource, named: list[str]) -> tuple[list[str], str]:
@@ -93,7 +110,7 @@ def _header(source: FileSource, named: list[str]) -> tuple[list[str], str]:
     def cells() -> tuple[list[str], str]:
         allowed = ["\t"] if ".tsv" in source.suffixes else [",", ";", "\t"]
         found = [(divided(delimiter), delimiter) for delimiter in allowed]
-        return max(found, key=lambda each: sum(name in each[0] for name in named))
+        return max(found, key=lambda each: sum(name in each[0] for name in named) if named else len(each[0]))
 
     result: tuple[list[str], str] = attempt(cells, _not_text(source.path, "CSV"), UNREADABLE)
     return result
@@ -163,15 +180,17 @@ def _text_column(
     bad_line: Callable[[], TableError],
     kind: str,
     others: list[str],
+    item: Callable[[Any], Any] | None = None,
     beside_item: Callable[[Any], Any] = lambda column: column,
 ) -> Column:
     """A column of a text file; progress is counted in bytes on disk."""
 
     def pick(batch: Any) -> Any:
+        items = batch.column(name) if item is None else item(batch.column(name))
         if not others:
-            return batch.column(0)
+            return items
         beside = [beside_item(batch.column(other)) for other in others]
-        return pa.RecordBatch.from_arrays([batch.column(name), *beside], names=[name, *others])
+        return pa.RecordBatch.from_arrays([items, *beside], names=[name, *others])
 
     def batches() -> Iterator[tuple[Any, int]]:
         failed = False
@@ -200,6 +219,14 @@ def _present(texts: Any) -> Any:
 
     empty = pc.equal(texts, "")
     return pc.if_else(empty, pa.scalar(None, texts.type), texts) if pc.any(empty).as_py() else texts
+
+
+def _numbers(texts: Any) -> Any:
+    """The texts as numbers, and nulls for those that are none."""
+    import pyarrow.compute as pc
+
+    numbers = pc.if_else(pc.match_substring_regex(texts, NUMBER), texts, pa.scalar(None, texts.type))
+    return numbers.cast(pa.float64())
 
 
 def _not_text(path: Path, kind: str) -> TableError:

@@ -1,7 +1,7 @@
 """Files that make one table: one file, those of a folder, those that a pattern names, or a list of these."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import glob
 from os import PathLike
 from pathlib import Path
@@ -19,12 +19,14 @@ class FileSet:
     """The files in the order of their names; how long and how old each is must be the same at each reading.
 
     ``file_format`` is that of all, where their names and first bytes do not tell it; ``header`` says whether CSV files
-    have one. ``progress`` is called with the bytes and the rows that were read.
+    have one, ``any_text`` whether their cells that are no numbers are missing ones. ``progress`` is called with the
+    bytes and the rows that were read.
     """
 
     sources: list[FileSource]
     file_format: Format | None = None
     header: bool | None = None
+    any_text: bool = False
     progress: Callable[[int, int], None] | None = field(default=None, repr=False)
     _seen: dict[Path, tuple[int, int]] = field(default_factory=dict, repr=False)
 
@@ -35,6 +37,10 @@ class FileSet:
             return names
         several = [names] if isinstance(names, str | PathLike) else names
         return cls([FileSource.of(path, most_bytes) for name in several for path in paths_of(str(name))])
+
+    def of_any_text(self) -> "FileSet":
+        """The same files with a header, whose cells that are no numbers are missing ones."""
+        return replace(self, header=True, any_text=True)
 
     @property
     def again(self) -> bool:
@@ -63,7 +69,9 @@ class FileSet:
         for source in self.sources:
             self._look(source)
             has_header = self.header if header is None else header
-            opened = open_source(source, column, self.file_format, beside, header=has_header, any_type=True)
+            opened = open_source(
+                source, column, self.file_format, beside, header=has_header, any_type=True, any_text=self.any_text
+            )
             for batch, advance in opened.batches:
                 if self.progress is not None:
                     share = advance * source.size // max(opened.total, 1) if opened.unit == "rows" else advance

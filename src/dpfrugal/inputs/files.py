@@ -63,8 +63,12 @@ def open_source(
     *,
     header: bool | None = None,
     any_type: bool = False,
+    any_text: bool = False,
 ) -> Column:
-    """The same of a file that was found; ``any_type``: columns that hold no numbers are not refused."""
+    """The same of a file that was found; ``any_type``: columns that hold no numbers are not refused.
+
+    ``any_text``: nor are cells of CSV files, which are then missing.
+    """
     path = source.path
     if len({column, *beside}) < 1 + len(beside):
         raise TableError(f"{path}: --column, --by and --person must name different columns.")
@@ -73,7 +77,7 @@ def open_source(
         raise TableError(f"{path}: the file is empty.")
     chosen_format = file_format or format_of(source, head)
     if chosen_format == "csv":
-        return csv_and_json.csv_column(source, column, beside, header)
+        return csv_and_json.csv_column(source, column, beside, header, any_text=any_text)
     if header is not None:
         raise TableError(f"{path}: header is for CSV files; this one is {chosen_format}.")
     if chosen_format == "ndjson":
@@ -207,7 +211,8 @@ def _arrow(source: FileSource, column: str | None, beside: Beside, any_type: boo
             file.seek(0)
             reader = pa.ipc.open_stream(file, options=options)
             return reader.schema, 0, iter(reader)
-        return reader.schema, reader.count_rows(), (reader.get_batch(i) for i in range(reader.num_record_batches))
+        rows = getattr(reader, "count_rows", int)()  # for progress; before pyarrow 26 they are not known beforehand
+        return reader.schema, rows, (reader.get_batch(i) for i in range(reader.num_record_batches))
 
     def pick(record: Any) -> Any:
         record.validate()

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dpfrugal.errors import ItemError, ItemTypeError
 from dpfrugal.kernels.compiler import loading
+from dpfrugal.kernels.threads import WORTH_A_THREAD, at_once, available
 from dpfrugal.keys.index import LARGEST_CODE, UNDECLARED, Codes, KeyIndex
 
 FEWEST: Final = 1024
@@ -71,7 +72,15 @@ def chosen_rows(
         count_rows(person, same, counts)
         starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
         place_rows(person, same, np.arange(person.size), starts[:-1].copy(), rows)
-        choose_rows(rows, starts, priorities, keys, int(keys.max(initial=-1)) + 1, *most, chosen)
+        keys_there, threads = int(keys.max(initial=-1)) + 1, available() if person.size >= WORTH_A_THREAD else 1
+        ends = np.searchsorted(starts, np.linspace(0, person.size, threads + 1)[1:-1])
+        cuts = [0, *ends.tolist(), people]
+
+        def choose(share: int) -> None:  # persons have no row in common
+            own = starts[cuts[share] : cuts[share + 1] + 1]
+            choose_rows(rows, own, priorities, keys, keys_there, *most, chosen)
+
+        at_once(choose, threads)
     return chosen
 
 

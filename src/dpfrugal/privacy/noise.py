@@ -70,6 +70,11 @@ def add_noise_to_many(
     return noisy
 
 
+def load() -> None:
+    """Load OpenDP now, which takes a while at the first time, and not after a ledger has counted a release."""
+    _opendp()
+
+
 def _opendp() -> Any:
     """The parts of OpenDP that are used: its prelude would load scikit-learn and polars where they are installed."""
     from opendp.domains import atom_domain, vector_domain

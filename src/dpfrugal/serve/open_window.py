@@ -40,7 +40,7 @@ class Quantiles:
 class OpenWindow:
     """The items of one metric since the last cut. Raw: only ``release`` shows anything, once."""
 
-    def __init__(self, metric: Metric, seen: SeenItems | None) -> None:
+    def __init__(self, metric: Metric, seen: SeenItems | None, estimator: KeyedWindowQuantile | None = None) -> None:
         self.metric = metric
         self._seen = seen
         declared = () if metric.keys is None else metric.keys.declared
@@ -56,7 +56,7 @@ class OpenWindow:
         self._secret = os.urandom(32)
         self._waiting: list[tuple[NDArray[Any], ...]] = []
         self._rows = 0
-        self._window = _window_of(metric, len(self._shown))
+        self._window = estimator_for(metric) if estimator is None else estimator
 
     def take(self, rows: Rows, figures: Figures) -> Mapping[str, int]:
         """Take in the items of a batch; how many do not count, and why."""
@@ -118,6 +118,13 @@ class OpenWindow:
         """Take in what waits: nothing comes any more."""
         figures.refuse(self.metric.base_name, {REPEATED: self._gather(figures)})
 
+    def emptied(self) -> KeyedWindowQuantile:
+        """The estimator, without items, for a window to come; a new one where this one knows keys that it found."""
+        if self._discovers:
+            return estimator_for(self.metric)
+        self._window.discard()
+        return self._window
+
     def release(self) -> Quantiles:
         """The private quantiles of all items, with fresh noise; must be paid for before."""
         table = self._window.release()
@@ -143,8 +150,12 @@ def _quantiles_of(table: Any, metric: Metric, shown: list[str], discovered: list
     return Quantiles(tuple(names[at] for at in order), column("value"), column("lower"), column("upper"), items)
 
 
-def _window_of(metric: Metric, keys: int) -> KeyedWindowQuantile:
-    discovery = None if metric.keys is None else metric.keys.discovery
+def estimator_for(metric: Metric) -> KeyedWindowQuantile:
+    """An empty window; to make one takes longer than to cut one, so those that were released are used again."""
+    keys, discovery = 1, None
+    if metric.keys is not None:
+        keys = len(metric.keys.declared or ()) + (metric.keys.other is not None)
+        discovery = metric.keys.discovery
     return KeyedWindowQuantile(
         metric.quantiles,
         metric.guarantee,

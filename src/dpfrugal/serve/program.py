@@ -117,6 +117,8 @@ async def _serve(
         asyncio.create_task(one.serve(sockets=[bound])) for one, bound in zip(servers, (public, operator), strict=True)
     ]
     tasks += [asyncio.create_task(server.run()), asyncio.create_task(_forget_old(server))]
+    while not all(one.started for one in servers) and not any(task.done() for task in tasks):
+        await asyncio.sleep(0.01)
     closing: list[Any] = []
     if statsd is not None:
         closing = [Datagrams(server, statsd[0]), await serve_connections(server, statsd[1])]

@@ -17,12 +17,13 @@ from typing import Any, Final
 import numpy as np
 
 from dpfrugal.errors import DPFrugalError, ReplayError
+from dpfrugal.estimators.windows.keyed_window_quantile import KeyedWindowQuantile
 from dpfrugal.serve.budget import Budget, Standing
 from dpfrugal.serve.clock import WindowClock, day_of, end_of, utc
 from dpfrugal.serve.exposition import Exposition, about, sizes
 from dpfrugal.serve.figures import Figures
 from dpfrugal.serve.ingest.items import Item, Reader, Rows
-from dpfrugal.serve.open_window import OpenWindow
+from dpfrugal.serve.open_window import OpenWindow, estimator_for
 from dpfrugal.serve.repeated_items import SeenItems
 from dpfrugal.serve.settings import Metric, Settings, Signal
 from dpfrugal.serve.store import Store, Stored
@@ -46,13 +47,14 @@ class MetricServer:
         self.clock = WindowClock.starting(now, metric.window)
         self.seen = SeenItems() if metric.source.signal == "spans" else None
         self.open = OpenWindow(metric, self.seen)
+        self.spare: list[KeyedWindowQuantile] = []  # estimators of windows that are over
 
     def cut(self, figures: Figures) -> OpenWindow:
         """Take the open window away, and open the next one."""
         ended, before = self.open, self.seen
         ended.close(figures)
         self.seen = None if before is None else SeenItems(before)
-        self.open = OpenWindow(self.metric, self.seen)
+        self.open = OpenWindow(self.metric, self.seen, self.spare.pop() if self.spare else None)
         return ended
 
 
@@ -78,6 +80,8 @@ class Server:
         for metric in settings.metrics:
             self._show_last(metric)
             self._releases.submit(_warm_up, metric)
+        for served in self._metrics:
+            served.spare.append(estimator_for(served.metric))
 
     def _show_last(self, metric: Metric) -> None:
         """What was released before the server started is still the last release."""
@@ -151,7 +155,7 @@ class Server:
                 self._state(CLOCK, metric, None)
             clock.next(now)
             self.figures.releasing += 1
-            self._releases.submit(self._release, window, began, ends)
+            self._releases.submit(self._release, served, window, began, ends)
         if self.settings.ledger is not None and time.monotonic() >= self._next_reserve.get(metric.name, 0.0):
             self._next_reserve[metric.name] = math.inf
             self._ledger.submit(self._reserve, metric, clock.end)
@@ -168,7 +172,7 @@ class Server:
         finally:
             self._next_reserve[metric.name] = time.monotonic() + RESERVE_EVERY
 
-    def _release(self, window: OpenWindow, began: float, ends: float) -> None:
+    def _release(self, served: MetricServer, window: OpenWindow, began: float, ends: float) -> None:
         """In the thread of releases, one window after the other."""
         metric = window.metric
         outcome = "dropped"
@@ -196,6 +200,8 @@ class Server:
         finally:
             self.figures.windows[metric.base_name, outcome] += 1
             self.figures.releasing -= 1
+            with suppress(Exception):  # without one the next cut makes it
+                served.spare.append(window.emptied())
             with suppress(sqlite3.Error):
                 self._show_budget(metric, ends)
 

@@ -5,6 +5,7 @@ What is read back is checked: a field that is missing, of another type or out of
 
 import base64
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Collection
@@ -55,13 +56,20 @@ def list_of(record: Any, size: int | None = None) -> list[Any]:
 
 
 def of_item(item: int | float) -> int | str:
-    """An item that waits: an integer as it is, up to the grid's last, or all digits of a float."""
-    return min(max(item, -(2**63)), 2**63 - 1) if isinstance(item, int) else of_float(item)
+    """An item that waits: an integer of up to 64 bits as it is, or all digits of a float."""
+    if isinstance(item, int):
+        if -(2**63) <= item < 2**64:
+            return item
+        try:
+            item = float(item)
+        except OverflowError:
+            item = math.inf if item > 0 else -math.inf
+    return of_float(item)
 
 
 def item_of(record: Any) -> int | float:
     """The item that ``of_item`` wrote."""
-    return integer_of(record, -(2**63)) if type(record) is int else float_of(record)
+    return integer_of(record, -(2**63), 2**64 - 1) if type(record) is int else float_of(record)
 
 
 def of_array(array: NDArray[Any]) -> str:

@@ -49,15 +49,6 @@ def test_evidence__moves_with_the_data(several: list[tuple[float, float, float]]
     assert moved.quantile(2.0) == pytest.approx(gathered(several).quantile(2.0) + shift, rel=1e-9, abs=1e-6)
 
 
-@given(measurements, st.floats(0.01, 1.0))
-def test_evidence__fades_in_weight_only(several: list[tuple[float, float, float]], kept: float) -> None:
-    evidence, faded = gathered(several), gathered(several)
-    faded.fade(kept)
-    assert faded.quantile(3.0, -9.0) == pytest.approx(evidence.quantile(3.0, -9.0), rel=0.1, abs=1)
-    assert faded.quantile(3.0) == pytest.approx(evidence.quantile(3.0), rel=1e-9, abs=1e-6)
-    assert faded.error == pytest.approx(evidence.error / math.sqrt(kept))
-
-
 @given(measurements, st.tuples(centres, gaps, weights))
 def test_evidence__that_was_forgotten_leaves_no_trace(
     several: list[tuple[float, float, float]], last: tuple[float, float, float]

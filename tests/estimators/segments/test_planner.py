@@ -113,7 +113,6 @@ def test_segment_planner__refuses_a_state_that_no_planner_has(damage: dict[str, 
         ({"quantiles": (0.0,)}, "quantile must lie strictly between 0 and 1"),
         ({"quantiles": (1e-12,)}, "quantile must be at least 1e-09 away"),
         ({"start": math.inf}, "start must be a number"),
-        ({"half_life": -1.0}, "half_life must"),
         ({"guarantee": dpf.PureDP(epsilon=1e-17)}, "too strong: its noise would exceed any count"),
     ],
 )

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpfrugal as dpf
+from dpfrugal.estimators.table.choices.group_answers import noisy_rows
 from dpfrugal.estimators.table.choices.plan import Asked, plan_of
 from dpfrugal.estimators.table.describe import QUANTILES, share_of
 from dpfrugal.estimators.table.rows.table_schemas import numeric_columns
@@ -74,11 +75,49 @@ def test_describe__looks_at_no_row_to_find_columns() -> None:
     assert numeric_columns(frame) == ["x"]
 
 
-def test_describe__asks_for_the_names_of_columns_of_text_files(folder: Path) -> None:
+def test_describe__asks_for_the_names_of_fields_of_json_lines(tmp_path: Path) -> None:
+    (tmp_path / "people.jsonl").write_text('{"age": 1}\n')
     with pytest.raises(dpf.ParameterError, match="columns must name those to describe"):
-        dpf.describe(folder / "people.csv", ONE)
-    found = dpf.describe(folder / "people.csv", ONE, columns=["height", "age"])
-    assert list(found.columns) == ["height", "age"]
+        dpf.describe(tmp_path / "people.jsonl", ONE)
+
+
+def test_describe__of_a_csv_file_shows_the_columns_with_enough_numbers(folder: Path) -> None:
+    """Every column has its part, whatever its cells hold, so one cell more or less decides nothing but by noise."""
+    found = dpf.describe(folder / "people.csv", ONE)
+    assert list(found.columns) == ["age", "height", "who"]
+    assert set(found.left_out) == set(TABLE.column_names) - set(found.columns)
+    assert found.share.size <= ONE.size / len(TABLE.column_names)
+    assert found["age"].shares == {"values": 0.9, "rows": 0.1}
+    assert abs(found["age"].values[2] - 50) <= 4
+    assert f"for each of {len(TABLE.column_names)} columns" in found.split
+    named = dpf.describe(folder / "people.csv", ONE, columns=["height", "age"])
+    assert (list(named.columns), named.left_out) == (["height", "age"], ())
+
+
+def test_describe__of_a_csv_file_leaves_out_what_is_no_number_and_says_which_quantiles_have_too_few(
+    tmp_path: Path,
+) -> None:
+    """40 numbers among 1,000 cells: enough for a median, not for the outer quantiles. The noise is off by 1 at most."""
+    cells = ["4.5" if at % 25 == 0 else "none" for at in range(1000)]
+    (tmp_path / "cells.csv").write_text("\n".join(["x,y", *(f"{cell},a" for cell in cells)]))
+    found = dpf.describe(tmp_path / "cells.csv", dpf.PureDP(epsilon=400.0), quantiles=[0.5, 0.999])
+    assert found.left_out == ("y",)
+    assert found["x"].values[0] == 4.5
+    assert found["x"].reasons[0] is None
+    assert "there are about 40" in str(found["x"].reasons[1])
+    assert found.to_dict()["left_out"] == ["y"]
+
+
+def test_describe__of_a_csv_file_pays_for_the_noisy_numbers(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """The slope of the noise is what a tenth of the column's part allows; a plan without them has no noise to draw."""
+    asked = Asked((Fraction(1, 2),), dpf.PureDP(epsilon=1.0), counts=True)
+    assert plan_of(asked).counts_slope == Fraction(1, 10)
+    assert plan_of(asked).slopes[0] == Fraction(9, 20)
+    sizes = np.array([1000] * 4000)
+    moved = noisy_rows(sizes, plan_of(asked))
+    assert moved is not None
+    # The mean of |k| of discrete Laplace noise of ε = 1/10 is 10 ± 0.16 (4,000 draws); ε = 1 would have 0.85.
+    assert abs(np.abs(moved - 1000).mean() - 9.98) < 1.0
 
 
 @pytest.mark.parametrize("guarantee", [dpf.PureDP(epsilon=0.1), dpf.ZCDP(rho=0.7), ONE])
@@ -188,4 +227,6 @@ def test_describe_command__refuses_in_sentences(folder: Path, more: tuple[str, .
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
-    assert "--column must name those to describe" in run("describe", folder / "people.csv", "--epsilon", 1).stderr
+    left = run("describe", folder / "people.csv", "--epsilon", ONE.size)
+    assert left.returncode == 0
+    assert "left out, as too few of their cells are numbers: name" in left.stderr

@@ -135,6 +135,17 @@ def test_save_and_load__go_on_exactly(options: dict[str, Any], persons: bool, tm
     assert released(again).equals(released(windows))
 
 
+@pytest.mark.parametrize(
+    "keys", [["a", None, "z"], pa.array(["a", None, "z"]).dictionary_encode()], ids=["list", "arrow"]
+)
+@pytest.mark.parametrize("options", [{"keys": ["a"]}, {"discover_keys": FOUND}], ids=["declared", "discovered"])
+def test_null_keys__that_are_dropped_are_none_of_the_others(keys: Any, options: dict[str, Any]) -> None:
+    windows = dpf.KeyedWindowQuantile(0.5, ONE, other="others", null_keys="drop", **options)
+    windows.update_many(keys, [1.0, 2.0, 3.0])
+    assert windows._held.column("codes").size == 2
+    assert windows.items == 3
+
+
 def test_hold__of_each_key_leaves_room_for_small_ones() -> None:
     windows = dpf.KeyedWindowQuantile(0.5, ONE, keys=["large", "small"], hold=2_000)
     windows.update_many(["large"] * 300_000 + ["small"] * 1_000, np.append(np.full(300_000, 5.0), np.full(1_000, 7.0)))

@@ -240,3 +240,11 @@ def test_windows__of_a_daily_rhythm_show_each_period() -> None:
 def test_parameters__are_named_when_they_are_refused(options: dict[str, Any], name: str) -> None:
     with pytest.raises((dpf.ParameterError, dpf.ParameterTypeError), match=name):
         dpf.WindowQuantile(0.5, ONE, **options)
+
+
+def test_window_quantile__of_integers_beyond_the_signed_ones_are_among_them() -> None:
+    items = np.random.default_rng(1).normal(1.15e19, 1e17, 3_000).astype(np.uint64)
+    for batch in (items, items.tolist()):
+        window = dpf.WindowQuantile([0.5], dpf.PureDP(epsilon=10.0))
+        window.update_many(batch)
+        assert window.release().values[0] == pytest.approx(1.15e19, rel=0.02)

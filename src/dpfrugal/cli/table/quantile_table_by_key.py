@@ -11,7 +11,7 @@ from dpfrugal.cli.table.table_input import file_set, reading
 from dpfrugal.cli.table.table_options import Format, TableOptions, bytes_of
 from dpfrugal.cli.table.table_output import MOST_SHOWN, Output, form_of, key_text, write
 from dpfrugal.errors import ParameterError, TableError
-from dpfrugal.parameters import NullKeys
+from dpfrugal.parameters import NullGroups
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,7 +30,7 @@ def quantiles_of_groups(
     key_options: o.KeyOptions,
     table: TableOptions,
     *,
-    null_keys: NullKeys,
+    null_keys: NullGroups,
     output: Path | None,
     to: Output | None,
     as_json: bool,

@@ -112,5 +112,7 @@ def lines_of(release: Any, form: Output, cells: Callable[[dict[str, Any]], list[
 
 
 def key_text(key: Any) -> str:
-    """A key as text; bytes that are none are replaced."""
+    """A key as text; bytes that are none are replaced, and no key is blank."""
+    if key is None:
+        return ""
     return key.decode(errors="replace") if isinstance(key, bytes) else str(key)

@@ -4,6 +4,13 @@
 ``quantiles_by`` and ``stream_quantiles_by`` walk as ``KeyedDPFrugal1U`` does, beside the data.
 """
 
+from dpfrugal.engines import missing
+
+try:
+    import pyspark.sql  # noqa: F401 - whether it is there
+except ModuleNotFoundError:
+    raise missing("spark") from None
+
 from dpfrugal.engines.spark.find_java import provide as provide_java
 from dpfrugal.engines.spark.session import local_session
 from dpfrugal.engines.spark.stream import stream_private_quantiles

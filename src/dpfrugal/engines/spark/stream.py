@@ -39,7 +39,6 @@ def stream_private_quantiles(
     checkpoint: str | os.PathLike[str],
     sink: Sink,
     trigger: dict[str, Any] | None = None,
-    half_life: float | None = None,
     **options: Unpack[Options],
 ) -> Query:
     """Start a StreamingQuery that calls ``sink(release, batch_id)`` after every micro-batch, once there is a release.
@@ -53,12 +52,12 @@ def stream_private_quantiles(
     checked_trigger(trigger)
     checked_options(options, Options)
     ledger, dataset = options.pop("ledger", None), options.pop("dataset", None)
-    estimator = PrivateQuantile(quantiles, guarantee, half_life=half_life, **options)
+    estimator = PrivateQuantile(quantiles, guarantee, **options)
     query = {"kind": "private_quantiles", "column": column, "parameters": estimator.parameters()}
     records = Records(df.sparkSession, checkpoint, query).ready()
     if records.newest() is None:  # a stream that goes on has been charged
         options["ledger"], options["dataset"] = ledger, dataset
-        estimator = PrivateQuantile(quantiles, guarantee, half_life=half_life, **options)
+        estimator = PrivateQuantile(quantiles, guarantee, **options)
     segments = Segments(estimator, column, records, sink, ledger, dataset)
     writer = df.writeStream.option("checkpointLocation", records.checkpoint)
     return Query(writer.trigger(**trigger) if trigger else writer, segments.take)

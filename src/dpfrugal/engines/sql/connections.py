@@ -162,6 +162,8 @@ def value_type_of(told: Any, dialect: str) -> Any:
     import sqlglot
     from sqlglot import exp
 
+    if isinstance(told, pa.BaseExtensionType):  # of numeric, which Arrow has not without a scale
+        told = pa.float64() if getattr(told, "type_name", "") == "numeric" else told
     if isinstance(told, pa.DataType):
         return pa.float64() if pa.types.is_floating(told) else told
     kind = run(lambda: exp.DataType.build(told, dialect=dialect), _no_numbers(str(told)))

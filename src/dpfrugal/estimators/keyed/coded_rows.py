@@ -35,18 +35,18 @@ class KeyLookup:
 
     def __init__(self, index: KeyIndex, keys: Any, null_keys: NullKeys, threads: int = 1) -> None:
         self._index, self._null_keys, self._threads = index, null_keys, threads
-        self._parts = index.parts(keys)
+        self.parts = index.parts(keys)
         self._part, self._first = 0, 0
-        self.size = sum(len(part) for part in self._parts)
+        self.size = sum(len(part) for part in self.parts)
 
     def next(self, count: int) -> Codes:
         """The codes of the next keys."""
         found = [np.empty(0, dtype=np.int32)]
-        while count and self._part < len(self._parts):
-            piece = self._parts[self._part][self._first : self._first + count]
+        while count and self._part < len(self.parts):
+            piece = self.parts[self._part][self._first : self._first + count]
             found.append(self._looked_up(piece))
             count, self._first = count - len(piece), self._first + len(piece)
-            if self._first == len(self._parts[self._part]):
+            if self._first == len(self.parts[self._part]):
                 self._part, self._first = self._part + 1, 0
         return found[1] if len(found) == 2 else np.concatenate(found)
 

@@ -17,6 +17,10 @@ from dpfrugal.estimators.releases import SHOWN_BETA
 from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
 
 NEIGHBOURS = "replace-one, value and key"
+NOISE_ALONE = (
+    "95% bound on the noise of this release alone: how far the walk still is from the quantile is not in it, and may "
+    "be much more"
+)
 
 
 def total_cost(guarantee: Guarantee, discover_keys: ApproxDP | None) -> Guarantee:
@@ -65,6 +69,7 @@ class KeyedClaim:
             "unit": self.unit,
             "items": str(self.items),
             "beta": str(SHOWN_BETA),
+            "alpha": NOISE_ALONE,
         }
 
 

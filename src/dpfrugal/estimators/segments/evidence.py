@@ -54,14 +54,9 @@ class Evidence:
         self.spread += weight * (centre - self.base) ** 2
         self.gap += weight * gap
 
-    def fade(self, kept: float) -> None:
-        """Forget a part of everything."""
-        self.weight, self.centre, self.gap = kept * self.weight, kept * self.centre, kept * self.gap
-        self.spread *= kept
-
     def forget(self) -> None:
         """Forget everything."""
-        self.fade(0.0)
+        self.weight = self.centre = self.gap = self.spread = 0.0
 
     def quantile(self, density: float, bend: float = 0.0) -> float:
         """The mean of the one-step estimates.

@@ -229,12 +229,16 @@ class Locate:
         """Whether the bracket holds one number only."""
         return self.high == after(self.low)
 
+    @property
+    def proven(self) -> tuple[float, float]:
+        """Numbers that are certainly below and above the quantile."""
+        return (-math.inf, math.inf) if self.knots is None else self.knots.bracket(self.target.q, LOST)
+
     def interval(self, certainty: float) -> tuple[float, float]:
         """Bounds at ``certainty`` standard errors."""
         if self.knots is None:
             return self.low, self.high
-        q, tied = self.target.q, self._tied(self.knots, np.arange(self.knots.edges.size))
-        low, high = (self.knots.bracket if tied else self.knots.interval)(q, certainty)
+        low, high = self.knots.bracket(self.target.q, certainty)
         return max(low, self.low), min(high, self.high)
 
 

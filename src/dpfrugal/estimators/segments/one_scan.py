@@ -17,7 +17,7 @@ from dpfrugal.estimators.segments.edge_placement import after, roundest
 from dpfrugal.estimators.segments.evidence import Agreement
 from dpfrugal.estimators.segments.locate import LOST
 from dpfrugal.estimators.segments.noisy_cdf import NoisyCdf
-from dpfrugal.estimators.segments.refine import WINDOW, Refine
+from dpfrugal.estimators.segments.refine import WINDOW, Refine, coarseness
 
 MOST_EDGES = 56  # of all quantiles together
 FEWEST_EDGES = 4  # of one quantile
@@ -42,11 +42,16 @@ class OneScan:
         half = (high - low) / 2
         if grain:  # between the numbers that may occur
             return [centre + grain * step for step in range(-self.bins // 2, self.bins // 2 + 1)]
-        inside = [low + (high - low) * step / self.bins for step in range(self.bins + 1)]
+        inside = self._steps()
         for reach in (0.0, *BEYOND[:2]):
             if (number := roundest(low - reach * half, high + reach * half)) is not None:
                 inside += [number, after(number)]
         return [*inside, *(edge for reach in BEYOND for edge in (low - reach * half, high + reach * half))]
+
+    def _steps(self) -> list[float]:
+        """Evenly spaced edges from one end of the window to the other."""
+        low, high = self.refine.window
+        return [low + (high - low) * step / self.bins for step in range(self.bins + 1)]
 
     def length(self, total: float, noise_variance: float, bin_variance: float) -> float:
         """The items that were announced."""
@@ -67,6 +72,11 @@ class OneScan:
         if edges[k] == after(edges[k - 1]) and rise > 10 * cdf.bin_noise:
             self.atom = edges[k - 1]
             return
+        steps = self._steps()
+        nearest = int(
+            np.clip(np.searchsorted(steps, edges[k]) - NEIGHBOURS, 0, max(len(steps) - 2 * NEIGHBOURS - 1, 0))
+        )
+        rungs = steps[nearest : nearest + 2 * NEIGHBOURS + 1]
         found = edges[k - 1] + part * (edges[k] - edges[k - 1])
         first, last = max(0, k - 1 - NEIGHBOURS), min(len(edges) - 1, k + NEIGHBOURS)
         seen, width = float(shares[last] - shares[first]), edges[last] - edges[first]
@@ -79,5 +89,6 @@ class OneScan:
         refine.pooled_items, refine.pooled_width = seen * cdf.items, width * cdf.items
         refine.pooled_below = float(shares[k] - shares[first]) * cdf.items, (edges[k] - edges[first]) * cdf.items
         refine.uncertainty = float(np.hypot(seen**0.5 / cdf.items**0.5, 2**0.5 * cdf.bin_noise)) / seen
+        refine.coarseness = 0.0 if refine.grain else coarseness(cdf, rungs)
         half = max(WINDOW * refine.evidence.error / refine.density, edges[k] - edges[k - 1], 2 * refine.grain)
         refine.window, refine.settled = (refine.estimate - half, refine.estimate + half), True

@@ -68,7 +68,6 @@ class SegmentPlanner:
         max_items_per_person: int = 1,
         start: float = 0.0,
         expected_items: int | None = None,
-        half_life: float | None = None,
     ) -> None:
         for q in quantiles:
             if not NEAREST <= probability("quantile", q) <= 1 - NEAREST:
@@ -82,11 +81,9 @@ class SegmentPlanner:
         self._bin_variance = noise_variance(guarantee, self._histogram)
         self._number_variance = noise_variance(guarantee, self._number)
         self._longest = math.inf
-        if half_life is not None:
-            self._longest = min(self._longest, positive("half_life", half_life) / 8)
         if expected_items is not None:
             self._longest = min(self._longest, positive("expected_items", expected_items) / 16)
-        self._searches = [Search(Target(probability("quantile", q)), float(start), half_life) for q in quantiles]
+        self._searches = [Search(Target(probability("quantile", q)), float(start)) for q in quantiles]
         self.items = 0
         self._plan([search.edges() for search in self._searches])
 
@@ -162,7 +159,7 @@ class SegmentPlanner:
                 if search.locating:
                     search.length(self.items, self._bin_variance, self._bin_variance)
             except (ArithmeticError, LookupError, ValueError):
-                searches[k] = Search(search.target, search.start, search.half_life)
+                searches[k] = Search(search.target, search.start)
                 edges[k:] = [searches[k].edges()]
         return edges
 

@@ -12,6 +12,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 from dpfrugal.estimators.segments.edge_placement import after, decimal_near, multiple_of, power_of_ten_up_to, roundest
 from dpfrugal.estimators.segments.evidence import Agreement, Evidence, Target
 from dpfrugal.estimators.segments.locate import HUGE, LOST, SHORTEST, interpolate
@@ -20,6 +22,8 @@ from dpfrugal.estimators.segments.noisy_cdf import NoisyCdf
 WINDOW = 5.0  # half of the window, in standard errors of the estimate
 WIDEST = 0.6  # half of the window, in tails
 KEPT = 0.75  # of the pooled density, per measurement
+RUNGS = 3  # edges on each side of the window's middle, a standard error apart
+PROVEN = 3.0  # standard errors
 DOUBT = 1.0  # standard errors of the density by which a side must be emptier than the window
 
 
@@ -55,22 +59,42 @@ class Refine:
     grain: float = 0.0  # the spacing of numbers, if only its multiples occur
     lost: bool = False  # the quantile is not in the window
     tied: bool = False  # one number holds much of the window
+    coarseness: float = 0.0  # how far the estimate may be off because items lie in heaps, as far as was seen
+    proven: tuple[float, float] = (-math.inf, math.inf)  # numbers below and above the quantile, as single segments show
 
     @property
     def _counted(self) -> Literal["centre", "window", "number"]:
         """What the present segment counts: below the estimate, around it, or the window's roundest number too."""
         if self.settled and self.rounds % 4:
             return "centre"
-        looking = self.rounds == 0 or (self.settled and self.rounds % 8 == 4)
-        return "number" if looking and roundest(*self.window) is not None else "window"
+        looking = self.rounds == 0 or (self.settled and (self.grain > 0 or self.rounds % 8 == 4))
+        return "number" if looking and self._likely is not None else "window"
+
+    @property
+    def _likely(self) -> float | None:
+        """A number that may hold many items: the roundest, or where only multiples of one are thought to occur, one."""
+        low, high = self.window
+        number = roundest(low, high)
+        if self.grain and number is not None:
+            nearest = multiple_of(self.grain, self.estimate)
+            return nearest if low < nearest < high else number
+        return number
 
     def edges(self) -> list[float]:
         """The edges wanted for the next segment."""
         if self._counted == "centre":
             return [self.centre]
-        if self._counted == "number" and (number := roundest(*self.window)) is not None:
-            return [self.window[0], number, after(number), self.centre, self.window[1]]
-        return [self.window[0], self.centre, self.window[1]]
+        if self._counted == "number" and (number := self._likely) is not None:
+            return [*self.window, number, after(number), self.centre, *self._rungs]
+        return [*self.window, self.centre, *self._rungs]
+
+    @property
+    def _rungs(self) -> list[float]:
+        """Evenly spaced edges in the window, about a standard error apart, that show whether items lie in heaps."""
+        low, high = self.window
+        if self.grain:
+            return []
+        return [low + (high - low) * (0.5 + k / (2 * WINDOW)) for k in range(-RUNGS, RUNGS + 1)]
 
     @property
     def centre(self) -> float:
@@ -84,12 +108,13 @@ class Refine:
     def absorb(self, cdf: NoisyCdf, agreement: Agreement) -> None:
         """Take in the noisy CDF of one segment."""
         counted, (low, high) = self._counted, self.window
-        number = roundest(low, high) if counted == "number" else None
-        centre = self.centre
+        number = self._likely if counted == "number" else None
+        centre, rungs = self.centre, self._rungs
         self.rounds += 1
         i = cdf.index(centre)
         error, gap = cdf.error_at(i, self.target.q), self.target.q - float(cdf.share[i])
         residual = 0.0
+        self._prove(cdf)
         if self.density:
             expected = self.density * (self.estimate - centre)
             misfit = self.density * self._coarsest / 2  # of a straight line, where only some numbers occur
@@ -107,6 +132,7 @@ class Refine:
         self.estimate = min(max(self.evidence.quantile(self.density, self.target.bend), low), high)
         if counted != "centre":
             self.visible = (15 + 3 * cdf.bin_noise * cdf.items) / cdf.items
+            self.coarseness = coarseness(cdf, rungs) if rungs else self.coarseness
         share = min(max(WINDOW * self.evidence.error, self.visible), WIDEST * self.target.tail)
         half = max(share / self.density, abs(self.estimate) * 2.0**-48, 1e-300)
         if counted != "centre":
@@ -122,6 +148,12 @@ class Refine:
             if self.tied or self.grain > grain:
                 agreement.explained()
         self._move_window(half, may_grow=counted != "centre")
+
+    def _prove(self, cdf: NoisyCdf) -> None:
+        """Narrow what is proven by one segment."""
+        low, high = cdf.bracket(self.target.q, PROVEN)
+        low, high = max(low, self.proven[0]), min(high, self.proven[1])
+        self.proven = (low, high) if low < high else self.window
 
     def _measure(self, cdf: NoisyCdf, centre: float) -> bool:
         """Measure the density of the window; False if the window must be changed first."""
@@ -182,6 +214,9 @@ class Refine:
             self.tied = not grain and seen[0] > 0.3 * self.density * cdf.items * (self.window[1] - self.window[0])
         elif per_unit * grain > 10 * math.sqrt(per_unit * grain + noise):
             grain = 0.0  # it would have been seen
+        wanted = seen[1] * grain
+        if wanted - seen[0] > max(wanted / 2, 2 * math.sqrt(wanted + seen[2])):
+            self.atoms, grain = seen, 0.0  # this multiple holds nothing: others that did were no lattice
         if grain != self.grain:  # what was measured between numbers says less than it seemed to
             error = math.hypot(self.evidence.error, 0.3 * grain * self.density)
             self.evidence.forget()
@@ -224,6 +259,8 @@ class Refine:
             low, high = min(low, self.window[0]), max(high, self.window[1])
         if self.grain:
             return multiple_of(self.grain, low), multiple_of(self.grain, high)
+        low = min(low, max(low - self.coarseness, self.proven[0]))
+        high = max(high, min(high + self.coarseness, self.proven[1]))
         unit = power_of_ten_up_to(self._coarsest)
         if not unit:
             return low, high
@@ -247,3 +284,19 @@ class Refine:
         slack = DOUBT * self.uncertainty * self.density
         below, above = (min(max(side + slack, self.density / 20), self.density) for side in sides)
         return below, above
+
+
+def coarseness(cdf: NoisyCdf, rungs: list[float]) -> float:
+    """Half of how much farther apart items may lie than evenly spaced edges, by what was counted between these.
+
+    Heaps g apart, wider than the bins' width w, fill a part w/g of the bins: the counts' variance over the square of
+    their mean is g/w - 1, besides chance and noise. A straight line through such stairs is off by up to g/2.
+    """
+    counts = cdf.items * np.diff(cdf.share[[cdf.index(edge) for edge in rungs]])
+    bins, mean = counts.size, float(counts.mean())
+    chance = max(mean, 0.0) + 1.2 * (cdf.bin_noise * cdf.items) ** 2
+    if mean <= math.sqrt(chance / bins):
+        return math.inf  # nothing was seen
+    excess = (float(((counts - mean) ** 2).sum()) / (bins - 1) - chance) / mean**2
+    unsure = math.sqrt(2 / bins) * chance / mean**2
+    return max(0.0, excess + unsure) * (rungs[1] - rungs[0]) / 2

@@ -30,6 +30,7 @@ class Atom:
     weight: float = 0.0  # sums over segments of weights, and of weights times both shares minus q
     below: float = 0.0
     upto: float = 0.0
+    proven: tuple[float, float] = (-math.inf, math.inf)  # numbers below and above the quantile, by earlier segments
 
     def edges(self) -> list[float]:
         """Before and after the number."""
@@ -39,15 +40,21 @@ class Atom:
         """As in refine."""
         return settled_length(self.target, total, noise_variance)
 
-    def confirmed(self, cdf: NoisyCdf, kept: float) -> bool:
-        """Whether all segments together still agree, of which ``kept`` is remembered."""
+    def confirmed(self, cdf: NoisyCdf) -> bool:
+        """Whether all segments together still agree."""
         i = cdf.index(self.estimate)
         weight = 1 / max(cdf.error_at(i, self.target.q), cdf.error_at(i + 1, self.target.q)) ** 2
-        self.weight = kept * self.weight + weight
-        self.below = kept * self.below + weight * float(cdf.share[i] - self.target.q)
-        self.upto = kept * self.upto + weight * float(cdf.share[i + 1] - self.target.q)
+        self.weight += weight
+        self.below += weight * float(cdf.share[i] - self.target.q)
+        self.upto += weight * float(cdf.share[i + 1] - self.target.q)
         slack = 4 * math.sqrt(self.weight)
         return self.below <= slack and self.upto >= -slack
+
+    def interval(self, certainty: float) -> tuple[float, float]:
+        """The number alone, where it is certain that neither less nor more than it holds the quantile."""
+        slack = certainty * math.sqrt(self.weight)
+        low, high = self.proven if self.weight else (self.estimate, self.estimate)
+        return self.estimate if self.below < -slack else low, self.estimate if self.upto > slack else high
 
 
 Stage = Locate | Refine | Atom | OneScan
@@ -56,13 +63,26 @@ STAGES: dict[str, type[Stage]] = {"Locate": Locate, "Refine": Refine, "Atom": At
 NAMES = {kind: name for name, kind in STAGES.items()}
 
 
+# What checkpoints of the first versions do not have.
+LATER: dict[str, Any] = {"coarseness": packed(0.0), "proven": packed((-math.inf, math.inf))}
+
+
+def _completed(record: Any) -> Any:
+    """The record of a stage with fields that it lacks because it is older."""
+    if not isinstance(record, dict):
+        return record
+    if "refine" in record:
+        return record | {"refine": _completed(record["refine"])}
+    wanted = {"window": LATER, "upto": {"proven": LATER["proven"]}}  # by a field that only this stage has
+    return next((more for field, more in wanted.items() if field in record), {}) | record
+
+
 @dataclass
 class Search:
     """The search for one quantile."""
 
     target: Target
     start: float
-    half_life: float | None = None
     agreement: Agreement = field(default_factory=Agreement)
     travelled: tuple[float, float] = (math.inf, -math.inf)  # where the estimate has been while segments disagreed
 
@@ -87,7 +107,7 @@ class Search:
     def of_state(cls, state: Any) -> "Search":
         """The search that ``to_state`` was taken of."""
         search = unpacked(cls, state["search"])
-        search.stage = unpacked(STAGES[state["kind"]], state["stage"])
+        search.stage = unpacked(STAGES[state["kind"]], _completed(state["stage"]))
         search.edges(), search.interval(0.95)  # a state that cannot continue is refused now
         return search
 
@@ -97,8 +117,7 @@ class Search:
 
     def length(self, total: int, noise_variance: float, bin_variance: float) -> float:
         """Items wanted in the next segment."""
-        remembered = total if self.half_life is None else min(total, 2 * self.half_life)
-        return self.stage.length(remembered, noise_variance, bin_variance)
+        return self.stage.length(total, noise_variance, bin_variance)
 
     def absorb(self, cdf: NoisyCdf) -> None:
         """Take in the noisy CDF of one segment."""
@@ -111,31 +130,29 @@ class Search:
     def _advance(self, cdf: NoisyCdf) -> None:
         """Update the stage, and replace it by another where its result asks for that."""
         stage = self.stage
-        kept = 1.0 if self.half_life is None else 0.5 ** (cdf.items / self.half_life)
         if isinstance(stage, Atom):
-            if not stage.confirmed(cdf, kept):
+            if not stage.confirmed(cdf):
                 self.agreement.contradicted()
                 self.stage = Locate(self.target, self.start, stage.estimate)
             else:
                 self.agreement.note(0.0)
             return
         if isinstance(stage, OneScan):
-            stage.refine.evidence.fade(kept)
             stage.absorb(cdf, self.agreement)
             if stage.atom is not None:
                 self.agreement.explained()
-                self.stage = Atom(self.target, stage.atom)
+                self.stage = Atom(self.target, stage.atom, proven=stage.refine.proven)
             else:
                 self.stage = Locate(self.target, self.start, self.estimate) if stage.lost else stage.refine
             return
-        if kept < 1.0:
-            stage.evidence.fade(kept)
         stage.absorb(cdf, self.agreement)
         if stage.atom:
-            self.stage = Atom(self.target, stage.low if isinstance(stage, Locate) else stage.number)
+            number = stage.low if isinstance(stage, Locate) else stage.number
+            self.stage = Atom(self.target, number, proven=stage.proven)
         elif isinstance(stage, Locate):
             if stage.ready:
-                self.stage = Refine(self.target, stage.estimate, (stage.low, stage.high), stage.evidence)
+                window = stage.low, stage.high
+                self.stage = Refine(self.target, stage.estimate, window, stage.evidence, proven=window)
         elif stage.lost or stage.tied:
             low, high = stage.window
             reach = 8 * (high - low) if stage.lost else 0.0
@@ -167,6 +184,6 @@ class Search:
         """Bounds that hold the true quantile with probability ``confidence``."""
         certainty = NormalDist().inv_cdf((1 + confidence) / 2) * self.agreement.widening
         stage = self.stage.refine if isinstance(self.stage, OneScan) else self.stage
-        low, high = (self.estimate, self.estimate) if isinstance(stage, Atom) else stage.interval(certainty)
+        low, high = stage.interval(certainty)
         low, high = min(low, self.estimate), max(high, self.estimate)
         return (low, high) if self.agreement.stable else (min(low, self.travelled[0]), max(high, self.travelled[1]))

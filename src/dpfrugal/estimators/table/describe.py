@@ -15,18 +15,21 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ItemTypeError, ParameterError
 from dpfrugal.estimators.table.base.kinds import Kind
 from dpfrugal.estimators.table.choices.answers import prepare
+from dpfrugal.estimators.table.choices.group_answers import noisy_rows
 from dpfrugal.estimators.table.choices.intervals import IntervalOf
 from dpfrugal.estimators.table.choices.plan import Asked, plan_of
 from dpfrugal.estimators.table.private_quantiles import draw_release, interval_rule, rows_of, source_name
 from dpfrugal.estimators.table.release import TableRelease
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics
-from dpfrugal.estimators.table.rows.table_schemas import many_times, numeric_columns
+from dpfrugal.estimators.table.rows.table_schemas import has_no_types, many_times, numeric_columns
 from dpfrugal.parameters import NanPolicy, Neighbours
 from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, checked_guarantee
 from dpfrugal.privacy.zcdp_conversions import rho_for
@@ -44,6 +47,7 @@ class Description:
     columns: Mapping[str, TableRelease]
     guarantee: Guarantee
     share: Guarantee
+    left_out: tuple[str, ...] = ()  # columns that had their part, and too few numbers
 
     def __getitem__(self, column: str) -> TableRelease:
         return self.columns[column]
@@ -51,9 +55,10 @@ class Description:
     @property
     def split(self) -> str:
         """How the guarantee is divided, in words."""
-        if len(self.columns) == 1:
+        number = len(self.columns) + len(self.left_out)
+        if number == 1:
             return f"{self.guarantee} for one column"
-        return f"{self.guarantee} in all, {self.share} for each of {len(self.columns)} columns"
+        return f"{self.guarantee} in all, {self.share} for each of {number} columns"
 
     def __str__(self) -> str:
         return "\n".join([*(f"{name}: {release}" for name, release in self.columns.items()), self.split])
@@ -76,6 +81,7 @@ class Description:
         return {
             "guarantee": self.guarantee.to_record(),
             "share": self.share.to_record(),
+            "left_out": list(self.left_out),
             "columns": {name: release.to_dict() for name, release in self.columns.items()},
         }
 
@@ -100,9 +106,11 @@ def describe(
     """Private quantiles of every column of numbers or times, or of those that ``columns`` names.
 
     ``data`` is a data frame of pandas or polars, an Arrow table or dataset, a DuckDB relation, or a file, a folder or a
-    pattern. Which columns hold numbers is known from their types; a text file has none, so its columns must be named.
-    All columns cost the one guarantee, in equal parts (``share``). The other parameters are those of
-    ``private_quantiles``; without intervals the values have all of it.
+    pattern. Which columns hold numbers is known from their types. A CSV file has none: unless columns are named, all of
+    its header have their part, of which a noisy number of the cells that are numbers costs a tenth, and those with too
+    few are ``left_out``; cells that are no numbers do not count then, whatever ``nan_policy`` is. All columns cost the
+    one guarantee, in equal parts (``share``). The other parameters are those of ``private_quantiles``; without
+    intervals the values have all that is left.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"age": [20, 30, 40] * 5_000, "name": ["x"] * 15_000, "height": [1.6, 1.7, 1.8] * 5_000})
@@ -113,6 +121,9 @@ def describe(
     checked = parameters.quantiles(quantiles)
     checked_guarantee(guarantee)
     data = many_times(data)
+    untyped = columns is None and has_no_types(data)
+    if untyped:
+        data = data.of_any_text()
     names = _names(data, columns, person)
     asked = Asked(
         tuple(sorted(Fraction(repr(q)) for q in checked)),
@@ -120,6 +131,7 @@ def describe(
         parameters.neighbours(neighbours),
         rows_per_person=parameters.max_items_per_person(max_items_per_person),
         intervals=interval_rule(intervals, confidence, interval_of),
+        counts=untyped,
     )
     share = share_of(asked, len(names))
     plan = plan_of(replace(asked, guarantee=share))
@@ -133,7 +145,8 @@ def describe(
     each = None if memory is None else max(1, parameters.integer("memory", memory, 1) // len(names))
     found = {}
     for name in names:
-        kind, rows, number = _rows(data, name, person, asked, parameters.nan_policy(nan_policy), each)
+        policy: NanPolicy = "omit" if untyped else parameters.nan_policy(nan_policy)
+        kind, rows, number = _rows(data, name, person, asked, policy, each)
         if not number and neighbours == "replace":
             raise ItemError("The data has no rows: there is no quantile to find.")
         prepare(rows, plan)
@@ -144,7 +157,15 @@ def describe(
             name: draw_release(rows, number, plan, kind.base, kind, checked)
             for name, (kind, rows, number) in found.items()
         }
-    return Description(columns=releases, guarantee=guarantee, share=share)
+        if untyped:
+            sizes = noisy_rows(np.array([rows.rows for _, rows, _ in found.values()]), plan)
+            releases = {
+                name: replace(releases[name], numbers=size)
+                for name, size in zip(names, [] if sizes is None else sizes.tolist(), strict=True)
+            }
+    shown = {name: release for name, release in releases.items() if not (untyped and all(release.reasons))}
+    left_out = tuple(name for name in names if name not in shown)
+    return Description(columns=shown, guarantee=guarantee, share=share, left_out=left_out)
 
 
 def share_of(asked: Asked, parts: int) -> Guarantee:

@@ -13,12 +13,11 @@ import numpy as np
 from dpfrugal.estimators.keyed.release_table import total_cost
 from dpfrugal.estimators.table.choices.group_answers import GroupAnswers
 from dpfrugal.estimators.table.choices.plan import Plan
-from dpfrugal.estimators.table.release import RELATIONS
+from dpfrugal.estimators.table.release import CAUTION, RELATIONS
 from dpfrugal.estimators.table.rows.engine_rows import EngineGroups
 from dpfrugal.estimators.table.rows.grouped_rows import GroupedRows
 from dpfrugal.privacy.guarantees import ApproxDP
 
-CAUTION: Final = 2.0  # so many scales of the noise on a number of rows
 RESERVED: Final = ("key", "quantile", "value", "lower", "upper", "rows", "reason")
 
 

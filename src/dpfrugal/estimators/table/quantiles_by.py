@@ -26,7 +26,7 @@ from dpfrugal.estimators.table.group_table import group_table
 from dpfrugal.estimators.table.private_quantiles import interval_rule, source_name
 from dpfrugal.estimators.table.rows.grouped_rows import groups_of
 from dpfrugal.keys.index import MOST_KEYS
-from dpfrugal.parameters import NanPolicy, Neighbours, NullKeys
+from dpfrugal.parameters import NanPolicy, Neighbours, NullGroups
 from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, checked_guarantee
 
 Method = Literal["table", "walk"]
@@ -42,7 +42,7 @@ def quantiles_by(
     keys: Any = None,
     discover_keys: ApproxDP | None = None,
     other: Any = None,
-    null_keys: NullKeys = "raise",
+    null_keys: NullGroups = "raise",
     person: str | None = None,
     max_items_per_person: int = 1,
     max_keys_per_person: int | None = None,
@@ -57,6 +57,7 @@ def quantiles_by(
     nan_policy: NanPolicy = "raise",
     max_keys: int = MOST_KEYS,
     memory: int | None = None,
+    header: bool | None = None,
     ledger: Ledger | None = None,
     dataset: str | None = None,
     progress: Progress | None = None,
@@ -75,7 +76,8 @@ def quantiles_by(
     ``max_items_per_person`` rows of one person (in each of ``max_keys_per_person`` keys), which ``person``, a column of
     ids, enforces by random priorities. Which keys there are is data: declare them as ``keys``, or say what it may cost
     to find them (``discover_keys=ApproxDP(...)``, on top of the guarantee). Rows of other keys are left out, or are one
-    more group that is shown as ``other``.
+    more group that is shown as ``other``; rows without a key are refused, left out (``null_keys="drop"``) or, beside
+    declared keys, one more group whose key is null (``"group"``).
 
     ``rows`` is a noisy number of rows, a tenth of the guarantee; ``counts=False`` saves it. ``lower`` and ``upper``
     bound the quantile of the population or, with ``interval_of="table"``, of the group itself; ``intervals=False``
@@ -97,6 +99,8 @@ def quantiles_by(
         }  # fmt: skip
         if not isinstance(by, str):
             raise ParameterError('by must be the name of one column for method="walk".')
+        if header is not None:
+            raise ParameterError('header is for method="table".')
         more = walk if decimals is None else walk | {"decimals": decimals}
         return walked_quantiles_by(data, column, quantiles, guarantee, by=by, person=person, **common, **more)
     if walk:
@@ -126,7 +130,7 @@ def quantiles_by(
         grouped = groups_of(
             data, column, by, keys=keys, discover_keys=discover_keys, other=other, null_keys=null_keys, person=person,
             max_items_per_person=per_person, max_keys_per_person=keys_per_person, nan_policy=nan_policy,
-            max_keys=max_keys, memory=memory,
+            max_keys=max_keys, memory=memory, header=header,
         )  # fmt: skip
         if not grouped.rows and neighbours == "replace":
             raise ItemError("The data has no rows: there is no quantile to find.")

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from dpfrugal.estimators.table.choices.intervals import IntervalOf
 from dpfrugal.estimators.table.choices.plan import Plan
 from dpfrugal.parameters import Neighbours, probability
 
+CAUTION: Final = 2.0  # so many scales of the noise on a number of rows
 RELATIONS = {"replace": "replace-one", "add-remove": "add-or-remove-one"}
 
 
@@ -32,6 +33,7 @@ class TableRelease(Release):
     items: Any
     neighbours: Neighbours
     plan: Plan = field(repr=False)
+    numbers: int | None = None  # a noisy number of rows that hold a number, where not all have to
 
     @property
     def value(self) -> Any:
@@ -90,14 +92,18 @@ class TableRelease(Release):
     def reasons(self) -> tuple[str | None, ...]:
         """For each quantile why its answer may come from far outside of the table; None where it does not.
 
-        Known from its interval, which is then unbounded, and from the number of rows where that is public.
+        Known from its interval, which is then unbounded, and from the number of rows where that is public or noisy.
         """
         needed = self._in_order(self.plan.rows_needed)
-        doubtful = [self.items is not None and self.items < rows for rows in needed]
+        surely = self.items
+        if self.numbers is not None:  # one that is large by chance must not pass for many
+            surely = self.numbers - math.ceil(CAUTION / self.plan.counts_slope)
+        doubtful = [surely is not None and surely < rows for rows in needed]
         if self.lower is not None:
             unbounded = [low is None or high - low == math.inf for low, high in self.intervals()]
             doubtful = [first or second for first, second in zip(doubtful, unbounded, strict=True)]
         there = "" if self.items is None else f", there are {self.items:,}"
+        there = there if self.numbers is None else f", there are about {self.numbers:,}"
         return tuple(
             f"too few rows for q={q:g}: about {rows:,} are needed at {self.guarantee}{there}" if is_doubtful else None
             for q, rows, is_doubtful in zip(self.quantiles, needed, doubtful, strict=True)

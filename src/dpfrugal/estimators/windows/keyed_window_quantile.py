@@ -32,10 +32,12 @@ from dpfrugal.estimators.windows.window_estimator import MOST_HELD, WindowEstima
 from dpfrugal.estimators.windows.window_items import batch_of
 from dpfrugal.estimators.windows.window_quantile import hint_of
 from dpfrugal.estimators.windows.window_release import unit_of
+from dpfrugal.keys.arrays import is_null, null_rows
 from dpfrugal.keys.columns import typed
 from dpfrugal.keys.discovery import KeyDiscovery, in_order_of_keys
 from dpfrugal.keys.index import MOST_KEYS, UNDECLARED, KeyIndex
 from dpfrugal.parameters import NanPolicy, Neighbours, NullKeys
+from dpfrugal.privacy import noise
 from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
 from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents
@@ -58,7 +60,7 @@ class KeyedWindowQuantile(WindowEstimator):
 
     At most ``hold_in_all`` rows are held, beyond that a uniform sample of so many (None: all). With ``hold`` at most so
     many of each key: large keys then leave room for small ones, but the answers of all keys become less exact, by up to
-    a factor of two for a median and by 2% for a p99; it cannot be used with ``person``. The other options are those of
+    a factor of two for a median and by 1% for a p99; it cannot be used with ``person``. The other options are those of
     ``quantiles_by``.
     """
 
@@ -175,7 +177,8 @@ class KeyedWindowQuantile(WindowEstimator):
                 if self._other is not None and self._discovery is not None and self._index.size:
                     typed(self._other, self._index.keys.type)
                 if self._other is not None and self._discovery is None:
-                    groups = np.where(groups == UNDECLARED, np.int32(self._index.size), groups)
+                    others = (groups == UNDECLARED) & ~null_keys_of(lookup)
+                    groups = np.where(others, np.int32(self._index.size), groups)
                 who = self._persons(person, batch.codes.size)
                 accepted = True
             finally:
@@ -195,6 +198,7 @@ class KeyedWindowQuantile(WindowEstimator):
             rows = self._rows()
             grouped = None if self._discovery is not None else self._declared(rows)
             bounds, quantiles = self._base(kind), self._quantiles
+            noise.load()  # a kill between the count in the ledger and the release loses the window: keep that short
             window, number = self._end_window()
             with self._account.owning_up():
                 grouped = self._discovered(rows, index) if grouped is None else grouped
@@ -335,6 +339,15 @@ class KeyedWindowQuantile(WindowEstimator):
         if groups.max(initial=-1) >= estimator._index.size + (not discovery and estimator._other is not None):
             raise ValueError("not the keys of these rows")
         return estimator
+
+
+def null_keys_of(lookup: KeyLookup) -> NDArray[np.bool_]:
+    """Which keys of a batch are null: they are dropped, and are none of the others."""
+    masks = []
+    for part in lookup.parts:
+        null = np.array([*map(is_null, part)], dtype=np.bool_) if isinstance(part, list) else null_rows(part)
+        masks.append(np.zeros(len(part), dtype=np.bool_) if null is None else null)
+    return np.concatenate([np.zeros(0, dtype=np.bool_), *masks])
 
 
 def _code_of(index: KeyIndex, key: Any) -> int:

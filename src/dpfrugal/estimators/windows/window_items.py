@@ -48,7 +48,7 @@ def batch_of(items: Any, nan_policy: NanPolicy, *, integers: bool = True) -> Bat
     values: list[NDArray[Any]] = []
     present: list[NDArray[np.bool_]] = []
     missing = False
-    for chunk in chunks(items):
+    for chunk in chunks(items, unsigned=True):
         there = np.ones(chunk.values.size, dtype=np.bool_) if chunk.missing is None else ~chunk.missing
         if chunk.values.dtype.kind == "f" and np.isnan(chunk.values).any():
             there &= ~np.isnan(chunk.values)
@@ -75,17 +75,20 @@ def _joined(parts: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
 
 
 def states_integers(items: Any) -> bool:
-    """Whether the container's type says that all of its items are integers."""
+    """Whether the container's type says that all of its items are integers that int64 holds.
+
+    Those of uint64 count as floats, as int64 does not hold them all; a type says so, never an item.
+    """
     stated = getattr(items, "dtype", None)
     if isinstance(stated, np.dtype):
-        return stated.kind in "iu"
+        return stated.kind in "iu" and stated != np.uint64
     if stated is not None and hasattr(stated, "is_integer"):  # polars
-        return bool(stated.is_integer())
+        return bool(stated.is_integer()) and str(stated) != "UInt64"
     if hasattr(items, "__arrow_c_stream__") or hasattr(items, "__arrow_c_array__"):
         import pyarrow as pa
 
         kind = getattr(items, "type", None)
         kind = kind.value_type if isinstance(kind, pa.DictionaryType) else kind
-        return isinstance(kind, pa.DataType) and pa.types.is_integer(kind)
+        return isinstance(kind, pa.DataType) and pa.types.is_integer(kind) and not pa.types.is_uint64(kind)
     kind = getattr(stated, "kind", None)  # pandas' nullable types
-    return isinstance(kind, str) and kind in "iu"
+    return isinstance(kind, str) and kind in "iu" and str(stated) != "UInt64"

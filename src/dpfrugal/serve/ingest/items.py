@@ -69,7 +69,7 @@ class Reader:
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
         self.signal: Signal = metric.source.signal
-        self._what = metric.source.what
+        self._what = "value" if metric.source.signal == "statsd" else metric.source.what
         self._where = metric.source.where
         self._key = None if metric.keys is None else metric.keys.attribute
         self._person = None if metric.person is None else metric.person.attribute

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal import ApproxDP, ItemError, ItemTypeError, ParameterError, ParameterTypeError, PureDP, TableError
+from dpfrugal.estimators.table.base.codes import doubles_of
 from dpfrugal.estimators.table.rows import group_reading
 from dpfrugal.estimators.table.rows.grouped_rows import GroupedRows, read_groups
 from tests.support.byte_shift import CSV_SOURCES, byte_shift_pair
@@ -358,3 +359,31 @@ def test_read_groups__reads_spark(spark: Any) -> None:
     assert contents(groups) == {"b": [], "a": [0.5, 1.5]}
     with pytest.raises(TableError, match=r"no column 'nix'; there are 'key', 'w\.ho', 'x'"):
         read_groups(frame, "nix", "key", keys=["b", "a"])
+
+
+def test_read_groups__rows_without_a_key_may_be_a_group_of_their_own() -> None:
+    """The last one, after that of other keys; its key is null, in every column of it."""
+    table = pa.table({"k": ["a", None, "b", None, "c"], "l": [1, 1, 1, None, None], "x": [1.0, 2.0, 3.0, 4.0, 5.0]})
+    one = read_groups(table, "x", "k", keys=["b", "a"], other="rest", null_keys="group")
+    assert one.keys.to_pylist() == ["b", "a", "rest", None]
+    assert [doubles_of(one.codes(group)).tolist() for group in range(4)] == [[3.0], [1.0], [5.0], [2.0, 4.0]]
+    two = read_groups(table, "x", ["k", "l"], keys=[("a", 1)], null_keys="group")
+    assert two.keys.to_pylist() == [{"k": "a", "l": 1}, {"k": None, "l": None}]
+    assert doubles_of(two.codes(1)).tolist() == [2.0, 4.0, 5.0]
+    small = read_groups(table, "x", "k", keys=["a"], null_keys="group", memory=1)
+    parts = [doubles_of(part.codes(0)).tolist() for _, part in small.parts()]
+    assert parts == [[1.0], [2.0, 4.0]]
+    with pytest.raises(ParameterError, match='"group" is for declared keys'):
+        read_groups(table, "x", "k", discover_keys=ApproxDP(epsilon=1.0, delta=1e-6), null_keys="group")
+    with pytest.raises(ParameterError, match='"drop" or "group"; \'keep\' is none of them'):
+        read_groups(table, "x", "k", keys=["a"], null_keys="keep")  # type: ignore[arg-type]
+
+
+def test_read_groups__header_says_whether_files_have_one(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("k,x\na,1\na,2\n")
+    found = read_groups(tmp_path / "rows.csv", "x", "k", keys=["a"], header=True)
+    assert doubles_of(found.codes(0)).tolist() == [1.0, 2.0]
+    with pytest.raises(TableError, match="without a header"):
+        read_groups(tmp_path / "rows.csv", "x", "k", keys=["a"], header=False)
+    with pytest.raises(ParameterError, match="header is for files of text"):
+        read_groups(TABLE, "x", "key", keys=["a"], header=True)

@@ -238,6 +238,6 @@ def base_of_integers(low: int = -(2**63), high: int = 2**63 - 1, *, zero: int = 
 
 
 def base_of_times(low: int, high: int, steps: Sequence[int], reach: int) -> Base:
-    """Integers, and with four times the weight the multiples of each step, not farther from 0 than ``reach``."""
-    parts = [Component(4, Binades(), Multiples(step, reach // step)) for step in steps]
+    """Integers, and with 64 times the weight the multiples of each step, not farther from 0 than ``reach``."""
+    parts = [Component(64, Binades(), Multiples(step, reach // step)) for step in steps]
     return Base(low, high, (Component(1, Binades()), *parts))

@@ -27,10 +27,10 @@ from dpfrugal.parameters import integer
 
 MOST_DECIMALS: Final = 15
 LEAST, MOST = -(2**63), 2**63 - 1
-# Times lie on whole seconds, minutes, hours and days, and mostly within the 292 years that 64 bits have in nanoseconds.
+# Times lie on whole seconds, minutes, hours and days, and mostly within the 136 years that 32 bits have in seconds.
 PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 LARGER: Final = (1, 60, 3600, 86400)  # in seconds
-MOST_SECONDS: Final = MOST // 10**9
+MOST_SECONDS: Final = 2**32
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def answer_groups(
             else:
                 ends = choose_intervals(group_rows.window(at), part.sizes, group_rows.of, *asked, told.of())
             lower[here, at], upper[here, at], bounded[here, at] = ends
-    return GroupAnswers(values, lower, upper, bounded, _noisy_rows(grouped.sizes, plan))
+    return GroupAnswers(values, lower, upper, bounded, noisy_rows(grouped.sizes, plan))
 
 
 class GroupPart(Protocol):
@@ -151,7 +151,7 @@ def _few_intervals(
     return low, high, np.array([each.bounded for each in found], dtype=np.bool_)
 
 
-def _noisy_rows(sizes: Codes, plan: Plan) -> Codes | None:
+def noisy_rows(sizes: Codes, plan: Plan) -> Codes | None:
     """Numbers of rows with discrete Laplace noise: each is exp(−slope·distance) as likely as the true one."""
     if not plan.counts_slope:
         return None

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from dpfrugal.errors import ItemError, ItemTypeError, ParameterError, ParameterTypeError, TableError
 from dpfrugal.inputs.file_sets import FileSet
+
+NO_HEADER: Final = "header is for files of text; this data is none."
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ def source_of(data: Any, column: str | None, header: bool | None = None) -> Colu
     if isinstance(data, str | PathLike | FileSet) or _are_paths(data, column):
         return _of_files(data, column, header)
     if header is not None:
-        raise ParameterError("header is for files of text; this data is none.")
+        raise ParameterError(NO_HEADER)
     if column is not None:
         return _of_table(data, column)
     if isinstance(data, pa.ChunkedArray):
@@ -156,6 +158,6 @@ def _of_list(items: list[Any]) -> Iterator[Any]:
         yield array.view(pa.timestamp(array.type.unit)) if pa.types.is_timestamp(array.type) else array
         return
     yield np.zeros(0)
-    for chunk in chunks(items):
+    for chunk in chunks(items, unsigned=True):
         values = chunk.values.astype(np.float64)
         yield values if chunk.missing is None else np.where(chunk.missing, np.nan, values)

@@ -27,6 +27,13 @@ def key_columns_with(columns: dict[str, Any], label: Label) -> dict[str, Any]:
     }
 
 
+def with_null_key(columns: dict[str, Any]) -> dict[str, Any]:
+    """The columns of the keys, and a null as one more key."""
+    import pyarrow as pa
+
+    return {name: pa.concat_arrays([column, pa.nulls(1, column.type)]) for name, column in columns.items()}
+
+
 def refuse_declared(index: KeyColumns, label: Label | None) -> None:
     """Refuse a label that is one of the declared keys."""
     if label is not None and index.code(label) != UNDECLARED:

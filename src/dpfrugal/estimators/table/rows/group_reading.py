@@ -8,10 +8,10 @@ from dpfrugal.estimators.table.rows.group_columns import Label, refuse_declared
 from dpfrugal.estimators.table.rows.keyed_rows import Groups, KeyedRows
 from dpfrugal.estimators.table.rows.table_batches import read_once, table_batches
 from dpfrugal.kernels.threads import available
-from dpfrugal.keys.columns import KeyColumns
+from dpfrugal.keys.columns import NULL, KeyColumns
 from dpfrugal.keys.index import UNDECLARED
 from dpfrugal.keys.person_limits import People, RowPriorities
-from dpfrugal.parameters import NanPolicy, NullKeys
+from dpfrugal.parameters import NanPolicy, NullGroups, NullKeys
 
 # So many rows are looked up at once: what they need beside the table itself is small.
 ROWS_AT_ONCE: Final = 1 << 20
@@ -32,15 +32,18 @@ class GroupReading:
         keys: Any,
         *,
         label: Label | None,
-        null_keys: NullKeys,
+        null_keys: NullGroups,
         nan_policy: NanPolicy,
         person: str | None,
         limits: tuple[int, int | None],
         max_keys: int,
         memory: int | None,
+        header: bool | None = None,
     ) -> None:
         self._data, self._column, self._names, self._person = data, column, names, person
-        self._null_keys, self._nan_policy, self._limits = null_keys, nan_policy, limits
+        self.groups_nulls = null_keys == "group"
+        self._null_keys: NullKeys = "raise" if null_keys == "raise" else "drop"
+        self._nan_policy, self._limits, self._header = nan_policy, limits, header
         self._threads, self._memory, self._declared = available(), memory, keys is not None
         self.index = KeyColumns(names, keys, max_keys=max_keys, typed=not self._declared, threads=self._threads)
         self.label = label
@@ -87,10 +90,13 @@ class GroupReading:
         groups = self.index.codes([piece.column(name) for name in self._names], self._null_keys)
         if self._declared and self.label is not None:
             groups[groups == UNDECLARED] = self.index.size
+        if self.groups_nulls:
+            groups[groups == NULL] = self.index.size + (self.label is not None)
         return groups
 
     def _pieces(self) -> Iterator[Any]:
         beside = self._names if self._person is None else [*self._names, self._person]
-        for batch in table_batches(self._data, self._column, beside, [] if self._declared else self._names):
+        shown = [] if self._declared else self._names
+        for batch in table_batches(self._data, self._column, beside, shown, self._header):
             for first in range(0, max(batch.num_rows, 1), ROWS_AT_ONCE):
                 yield batch.slice(first, ROWS_AT_ONCE)

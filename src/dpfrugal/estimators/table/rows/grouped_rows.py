@@ -18,16 +18,17 @@ from dpfrugal import parameters
 from dpfrugal.errors import ParameterError, ParameterTypeError, TableError
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.kinds import Kind
+from dpfrugal.estimators.table.rows.column_sources import NO_HEADER
 from dpfrugal.estimators.table.rows.engine_rows import EngineGroups, read_engine_groups
 from dpfrugal.estimators.table.rows.engine_tables import Columns, engine_of
-from dpfrugal.estimators.table.rows.group_columns import Label, key_columns_with, no_keys
+from dpfrugal.estimators.table.rows.group_columns import Label, key_columns_with, no_keys, with_null_key
 from dpfrugal.estimators.table.rows.group_reading import GroupReading
 from dpfrugal.estimators.table.rows.keyed_rows import Groups, KeyedRows
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach, SortedRows
 from dpfrugal.estimators.table.rows.stretches import Windows
 from dpfrugal.keys.discovery import KeyDiscovery
 from dpfrugal.keys.index import MOST_KEYS, UNDECLARED
-from dpfrugal.parameters import NanPolicy, NullKeys
+from dpfrugal.parameters import NanPolicy, NullGroups
 from dpfrugal.privacy.guarantees import ApproxDP
 
 
@@ -98,21 +99,23 @@ class GroupOptions(TypedDict, total=False):
 
     Or ``discover_keys`` says what finding them may cost. Rows of other keys are dropped, or form one more group, the
     last one, which is shown as ``other``: a key of the same type that is not declared; for several columns a tuple.
-    With ``person``, a column of ids, the limits per person are enforced by random priorities over the whole table. Rows
-    that are missing, or whose key is not declared and has no group, take no place of their person's. ``memory`` is how
-    many bytes the rows may take, but for a group that takes more by itself; of a table in an engine no rows are held.
+    Rows with a null in a column of the key are one more group after declared keys with ``null_keys="group"``. With
+    ``person``, a column of ids, the limits per person are enforced by random priorities over the whole table. Rows that
+    are missing, or whose key is not declared and has no group, take no place of their person's. ``memory`` is how many
+    bytes the rows may take, but for a group that takes more by itself; of a table in an engine no rows are held.
     """
 
     keys: Any
     discover_keys: ApproxDP | None
     other: Any
-    null_keys: NullKeys
+    null_keys: NullGroups
     person: str | None
     max_items_per_person: int
     max_keys_per_person: int | None
     nan_policy: NanPolicy
     max_keys: int
     memory: int | None
+    header: bool | None
 
 
 def groups_of(
@@ -123,6 +126,12 @@ def groups_of(
     if source is None:
         return read_groups(data, column, by, **options)
     asked = _Asked(column, by, options)
+    if asked.null_keys == "group":
+        raise ParameterError(
+            'null_keys must be "raise" or "drop" for a table in an engine; give null keys a name there, with coalesce.'
+        )
+    if asked.header is not None:
+        raise ParameterError(NO_HEADER)
     table = source.open(Columns(column, tuple(asked.names), asked.person, *asked.limits))
     return read_engine_groups(
         table, asked.names, keys=asked.keys, discovery=asked.discovery, label=asked.label, null_keys=asked.null_keys,
@@ -136,11 +145,12 @@ def read_groups(data: Any, column: str, by: str | Sequence[str], **options: Unpa
     reading = GroupReading(
         data, column, asked.names, asked.keys, label=asked.label, null_keys=asked.null_keys,
         nan_policy=asked.nan_policy, person=asked.person, limits=asked.limits, max_keys=asked.max_keys,
-        memory=asked.memory,
+        memory=asked.memory, header=asked.header,
     )  # fmt: skip
     rows, index = reading.first(), reading.index
     if asked.discovery is None:
-        everyone = np.arange(index.size + (asked.label is not None), dtype=np.int32)
+        more = (asked.label is not None) + reading.groups_nulls
+        everyone = np.arange(index.size + more, dtype=np.int32)
         return _grouped(rows, reading, index.columns(), everyone)
     hidden = _Undiscovered(rows, reading, asked.discovery)
     return GroupedRows(rows.kind, no_keys(index), rows.rows, np.zeros(1, np.int64), np.zeros(0, np.int64), hidden)
@@ -153,18 +163,22 @@ class _Asked:
         self.keys, self.person = options.get("keys"), options.get("person")
         self.names = _names(column, by, self.person)
         self.nan_policy = parameters.nan_policy(options.get("nan_policy", "raise"))
-        self.null_keys = parameters.null_keys(options.get("null_keys", "raise"))
+        self.null_keys = parameters.null_groups(options.get("null_keys", "raise"))
         self.limits = (
             parameters.max_items_per_person(options.get("max_items_per_person", 1)),
             parameters.max_keys_per_person(options.get("max_keys_per_person")),
         )
         memory, discover_keys = options.get("memory"), options.get("discover_keys")
         self.memory = None if memory is None else parameters.integer("memory", memory, 1)
-        self.max_keys = options.get("max_keys", MOST_KEYS)
+        self.max_keys, self.header = options.get("max_keys", MOST_KEYS), options.get("header")
         if (self.keys is None) == (discover_keys is None):
             raise ParameterError(
                 "Either keys or discover_keys must be given, and not both: which keys there are is data too. Declare "
                 "them, or say what discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."
+            )
+        if self.keys is None and self.null_keys == "group":
+            raise ParameterError(
+                'null_keys must be "raise" or "drop" with discover_keys; "group" is for declared keys.'
             )
         most = self.limits[0] * (self.limits[1] or 1)
         self.discovery = None if discover_keys is None else KeyDiscovery(discover_keys, most)
@@ -192,10 +206,13 @@ def _label(other: Any, names: list[str]) -> Label | None:
 
 
 def _grouped(rows: KeyedRows, reading: GroupReading, columns: dict[str, Any], relabel: Groups) -> GroupedRows:
-    """The rows by group, where ``relabel`` has the group of each code; with a label there is one more, the last."""
+    """The rows by group, where ``relabel`` has the group of each code; those of other keys and of none are the last."""
     groups = len(next(iter(columns.values())))
     if reading.label is not None:
         columns = key_columns_with(columns, reading.label)
+        groups += 1
+    if reading.groups_nulls:
+        columns = with_null_key(columns)
         groups += 1
     if rows.held:
         codes, starts = rows.by_group(relabel, groups, rows.kind)

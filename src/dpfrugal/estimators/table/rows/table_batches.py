@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dpfrugal.errors import ParameterTypeError, TableError
-from dpfrugal.estimators.table.rows.column_sources import source_of
+from dpfrugal.errors import ParameterError, ParameterTypeError, TableError
+from dpfrugal.estimators.table.rows.column_sources import NO_HEADER, source_of
 from dpfrugal.inputs import dataframes
 from dpfrugal.inputs.columns import attempt
 from dpfrugal.inputs.file_sets import FileSet
@@ -19,7 +19,9 @@ from dpfrugal.keys.arrays import holds_objects
 from dpfrugal.keys.object_columns import typed_frame
 
 
-def table_batches(data: Any, column: str, beside: list[str], shown: list[str]) -> Iterator[Any]:
+def table_batches(
+    data: Any, column: str, beside: list[str], shown: list[str], header: bool | None = None
+) -> Iterator[Any]:
     """Record batches that have the column of values and the columns beside it (keys, persons).
 
     Columns beside it whose type will be ``shown`` get one that does not depend on what their rows hold.
@@ -29,8 +31,10 @@ def table_batches(data: Any, column: str, beside: list[str], shown: list[str]) -
     several = isinstance(data, list | tuple) and data and all(isinstance(each, str | PathLike) for each in data)
     if several or isinstance(data, str | PathLike | FileSet):
         others = tuple(name for name in beside if name != column)
-        yield from FileSet.of(data).batches(column, others)
+        yield from FileSet.of(data).batches(column, others, header=header)
         return
+    if header is not None:
+        raise ParameterError(NO_HEADER)
     names = list(dict.fromkeys([column, *beside]))
     reader = _reader(_with_fixed_types(data, column, shown), names)
     yield pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in reader.schema], schema=reader.schema)

@@ -1,4 +1,7 @@
-"""Which columns of a table hold numbers or times, by their types: types are public, and no row is looked at."""
+"""Which columns of a table hold numbers or times, by their types: types are public, and no row is looked at.
+
+A CSV file states no types; all its columns may hold numbers.
+"""
 
 from os import PathLike
 from typing import Any
@@ -6,8 +9,9 @@ from typing import Any
 from dpfrugal.errors import ParameterError, ParameterTypeError, TableError
 from dpfrugal.inputs import dataframes
 from dpfrugal.inputs.columns import attempt, damaged
+from dpfrugal.inputs.csv_and_json import header_of
 from dpfrugal.inputs.file_sets import FileSet
-from dpfrugal.inputs.files import format_of
+from dpfrugal.inputs.files import Format, format_of
 
 
 def numeric_columns(data: Any) -> list[str]:
@@ -21,6 +25,11 @@ def numeric_columns(data: Any) -> list[str]:
     if not found:
         raise TableError("data: no column holds numbers or times.")
     return found
+
+
+def has_no_types(data: Any) -> bool:
+    """Whether these are CSV files, whose cells are text."""
+    return isinstance(data, FileSet) and _format_of(data) == "csv"
 
 
 def many_times(data: Any) -> Any:
@@ -50,14 +59,20 @@ def _schema(data: Any) -> Any:
     raise ParameterTypeError(f"data must be a file or {dataframes.ACCEPTED}, not {type(data).__name__}.")
 
 
+def _format_of(files: FileSet) -> Format:
+    source = files.sources[0]
+    failure = TableError(f"{source.path}: the file cannot be read.")
+    return files.file_format or format_of(source, attempt(source.head, failure))
+
+
 def _file_schema(files: FileSet) -> Any:
     """That of the first file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    source = files.sources[0]
-    failure = TableError(f"{source.path}: the file cannot be read.")
-    kind = files.file_format or format_of(source, attempt(source.head, failure))
+    source, kind = files.sources[0], _format_of(files)
+    if kind == "csv":
+        return pa.schema([(name, pa.float64()) for name in header_of(source)])
     if kind == "parquet":
         return attempt(lambda: pq.read_schema(source.opened()), damaged(source.path, "Parquet"))
     if kind == "arrow":

@@ -1,0 +1,152 @@
+"""Windows: what taking in and releasing costs, lines a second of ``dpfrugal watch``, and its memory over many windows.
+
+``python -m benchmarks.windows``; rates are per second of processor time on one core, as other processes may run.
+"""
+
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import dpfrugal as dpf
+
+ROWS, KEYS, BATCH = 10_000_000, 100_000, 1_000_000
+ONE = dpf.PureDP(epsilon=1.0)
+LINES = 1_000_000
+MEMORY_WINDOWS, MEMORY_LINES = 60, 2_000_000
+
+
+def taking_in() -> Iterator[str]:
+    """Rows a second into windows of ten million rows and 100,000 keys, beside ``quantiles_by`` of the same rows."""
+    rng = np.random.default_rng(1)
+    codes, values = rng.integers(0, KEYS, ROWS), rng.lognormal(3, 1, ROWS)
+    names = pa.array([f"/path/{k}" for k in range(KEYS)])
+    encoded = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), names)
+    yield "| keys | taken in, M rows/s | bytes held per item | release, s | quantiles_by, s |\n|---|---|---|---|---|"
+    several: list[tuple[str, Any, Any]] = [("integers", codes, np.arange(KEYS)), ("dictionary", encoded, names)]
+    for name, keys, declared in several:
+        windows = dpf.KeyedWindowQuantile(0.5, ONE, keys=declared)
+        rates, took = [], []
+        for _ in range(3):
+            begun = time.process_time()
+            for first in range(0, ROWS, BATCH):
+                windows.update_many(keys[first : first + BATCH], values[first : first + BATCH])
+            rates.append(ROWS / (time.process_time() - begun) / 1e6)
+            held = sum(column.nbytes for column in windows._held.arrays().values()) / windows._held.size
+            begun = time.process_time()
+            windows.release()
+            took.append(time.process_time() - begun)
+        begun = time.process_time()
+        dpf.quantiles_by(pa.table({"k": keys, "v": values}), "v", 0.5, ONE, by="k", keys=declared)
+        table = time.process_time() - begun
+        yield f"| {name} | {max(rates):.0f} | {held:.0f} | {min(took):.1f} | {table:.1f} |"
+
+
+def streams(folder: Path) -> Iterator[tuple[str, list[str], str]]:
+    """Files of lines, and how ``watch`` reads them."""
+    random.seed(1)
+    keys = folder / "keys.txt"
+    keys.write_text("/home\n/search\n/pay\n")
+    by = ["--keys", str(keys)]
+    numbers = [f"{random.lognormvariate(3, 1):.3f}" for _ in range(LINES)]
+    routes = [random.choice(["/home", "/search", "/pay"]) for _ in range(LINES)]  # noqa: S311
+    pairs = list(zip(numbers, routes, strict=True))
+    yield "plain", [], "".join(f"{number}\n" for number in numbers) * 8
+    yield "--json-lines", ["--json-lines", "--value", "ms", "--by", "route", *by], "".join(
+        json.dumps({"at": "2026-11-18T12:00:00Z", "route": route, "status": 200, "ms": float(number), "by": "x"}) + "\n"
+        for number, route in pairs
+    )  # fmt: skip
+    yield (
+        "--logfmt",
+        ["--logfmt", "--value", "ms", "--by", "route", *by],
+        "".join(
+            f'at=2026-11-18T12:00:00Z level=info route={route} status=200 ms={number} msg="all well"\n'
+            for number, route in pairs
+        ),
+    )
+    pattern = r'"GET (?P<key>\S+) [^"]*" \d+ (?P<value>\S+)$'
+    yield (
+        "--pattern",
+        ["--pattern", pattern, *by],
+        "".join(
+            f'203.0.113.7 - - [18/Nov/2026:12:00:00 +0000] "GET {route} HTTP/1.1" 200 {number}\n'
+            for number, route in pairs
+        ),
+    )
+
+
+def command(*options: str) -> list[str]:
+    return [sys.executable, "-m", "dpfrugal", "watch", "-q", "0.5,0.99", "--epsilon", "1", *options]
+
+
+def reading() -> Iterator[str]:
+    """Lines a second from standard input to releases, start of the process included."""
+    yield "\n| lines | million lines/s |\n|---|---|"
+    with tempfile.TemporaryDirectory() as folder:
+        for name, options, text in streams(Path(folder)):
+            path = Path(folder) / "lines"
+            path.write_text(text)
+            best = 0.0
+            for _ in range(3):
+                before = resource.getrusage(resource.RUSAGE_CHILDREN)
+                with path.open("rb") as file:
+                    subprocess.run(
+                        command("--every", "1000000", *options), stdin=file, stdout=subprocess.DEVNULL, check=True
+                    )
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+                best = max(best, text.count("\n") / used / 1e6)
+            yield f"| {name} | {best:.2f} |"
+
+
+def remembering() -> Iterator[str]:
+    """Resident memory at the end of each of 60 windows of two million lines."""
+    block = ("".join(f"{n:.3f}\n" for n in np.random.default_rng(1).lognormal(3, 1, 20_000))).encode()
+    process = subprocess.Popen(
+        command("--every", str(MEMORY_LINES)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    feed = process.stdin
+
+    def write() -> None:
+        for _ in range(MEMORY_WINDOWS * MEMORY_LINES // 20_000 + 1):
+            feed.write(block)
+        feed.close()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    found = []
+    for _ in range(MEMORY_WINDOWS):
+        process.stdout.readline()
+        status = Path(f"/proc/{process.pid}/statm").read_text().split()
+        found.append(int(status[1]) * os.sysconf("SC_PAGE_SIZE") // 1_000_000)
+    writer.join()
+    process.stdout.read()
+    process.wait()
+    shown = ", ".join(str(each) for each in found[:: MEMORY_WINDOWS // 12])
+    yield (
+        f"\nResident memory over {MEMORY_WINDOWS} windows of {MEMORY_LINES:,} lines, every fifth, in MB: {shown} "
+        f"(largest {max(found)})."
+    )
+
+
+def main() -> None:
+    for part in (taking_in, reading, remembering):
+        for line in part():
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Every example in the README and on the site runs, and prints what is shown; every notebook runs."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpfrugal as dpf
+from tests.support.documents import RAN, blocks, compare, needs, run_page
+from tests.support.repository import ROOT
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+
+
+def examples() -> list[Any]:
+    """The pages that have something to run; those with Spark run with its other tests."""
+    found = []
+    for page in PAGES:
+        if any(block.language in RAN for block in blocks(page)):
+            marks = [pytest.mark.spark] if "spark" in needs(page) else []
+            found.append(pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks))
+    return found
+
+
+@pytest.mark.parametrize("page", examples())
+def test_document__has_examples_that_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    for need in needs(page):
+        if need in ("spark", "postgresql"):
+            request.getfixturevalue(need)
+        else:
+            assert importlib.util.find_spec(need), f"{page.name} needs {need}: pip install '.[test]'"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
+def test_notebook__runs_from_top_to_bottom(notebook: Path, tmp_path: Path) -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
+    read = nbformat.reads(notebook.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
+    NotebookClient(read, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [output for cell in read.cells if cell.cell_type == "code" for output in cell.outputs]
+    rich = [output for output in shown if "dpfrugal" in output.get("data", {}).get("text/html", "")]
+    pictures = [output for output in shown if "image/png" in output.get("data", {})]
+    assert rich, "no release or table is shown as HTML"
+    assert pictures, "nothing is drawn"
+
+
+def test_reference__has_an_example_of_every_public_name() -> None:
+    """In its docstring, which runs as a doctest, or on a page of the reference, which runs here."""
+    pages = sorted((ROOT / "docs" / "reference").glob("*.md"))
+    programs = "\n".join(block.text for page in pages for block in blocks(page) if block.language == "python")
+    described = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    for name in dpf.__all__:
+        if name == "__version__":
+            continue
+        assert f"::: dpfrugal.{name}\n" in described, f"{name} is not on a page of the reference"
+        documented = getattr(getattr(dpf, name), "__doc__", None) or ""
+        assert ">>>" in documented or name in programs, f"{name} has no example"
+
+
+def test_compare__finds_a_line_that_was_not_printed() -> None:
+    compare("q=0.5: 7.1 in [7, 8.25]\n…\n", "before\nq=0.5: 63 in [6e+10, -65]\n", "here")
+    with pytest.raises(AssertionError, match="shown but not printed"):
+        compare("q=0.5: 7 in [7, 8]", "q=0.5: 7", "here")
