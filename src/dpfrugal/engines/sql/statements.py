@@ -170,7 +170,7 @@ class Statements:
         back = {each.name for each in sqlglot.parse_one(written, read=self.dialect).find_all(exp.Identifier)}
         if "FROM" in written and not names & back >= {self._columns.value}:
             raise ParameterError(f"column: {self.dialect} cannot quote this name.")
-        return written
+        return str(written)
 
 
 def _inside(reach: Reach) -> str:
@@ -215,7 +215,7 @@ def _condition(where: str, dialect: str) -> str:
             "where must be a condition that each row meets or not by itself: no subquery, aggregate or window, which "
             "would let other rows decide whether it counts."
         )
-    return tree.sql(dialect=OURS)
+    return str(tree.sql(dialect=OURS))
 
 
 def explained(statements: Statements, reaches: Sequence[Reach]) -> str:
