@@ -151,4 +151,4 @@ def test_ledger_file__holds_no_connection_between_calls(file: LedgerFile) -> Non
     file.write(lambda connection: insert(connection, "a"))
     opened = {os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")}
     assert str(file.path.resolve()) not in opened
-    assert set(SCHEMA) == {"ledger", "datasets", "spends", "generations", "totals", "writes"}
+    assert set(SCHEMA) == {"ledger", "datasets", "spends", "generations", "totals", "writes", "kept"}

@@ -15,6 +15,7 @@ def as_older(path: Path, version: int = 2) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DROP TABLE totals")
         connection.execute("DROP TABLE writes")
+        connection.execute("DROP TABLE kept")
         connection.execute(f"PRAGMA user_version = {version}")
 
 

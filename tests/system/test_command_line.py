@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpfrugal.cli.stdin_periods import Period
+from dpfrugal.cli.streams.stdin_periods import Period
 from dpfrugal.errors import ParameterError
-from tests.support.command_line import COMMAND, interruptible, refused, run
+from tests.support.command_line import COMMAND, interruptible, refused, run, run_here
 
 ITEMS = np.random.default_rng(6).normal(50, 2, 200_000)
 
@@ -160,8 +160,8 @@ def test_command_line__ends_in_a_sentence_on_bad_files(parquet: Path, tmp_path: 
         (["--epsilon", "1"], "quantile"),
         (["-q", "x", "--epsilon", "1"], "--quantile must be a number"),
         (["-q", "0.5,x", "--epsilon", "1"], "--quantile must be a number"),
-        (["-q", "0.5", "--epsilon", "x"], "valid"),
-        (["-q", "0.5", "--epsilon", "1", "--bogus"], "No such option"),
+        (["-q", "0.5", "--epsilon", "x"], "must be a number"),
+        (["-q", "0.5", "--epsilon", "1", "--bogus"], "There is no option --bogus"),
     ],
 )
 def test_command_line__ends_in_a_sentence_on_bad_options(options: list[str], word: str) -> None:
@@ -362,3 +362,10 @@ def test_command_line__has_help_and_a_version() -> None:
     assert run("--version").stdout.startswith("dpfrugal ")
     for command in ([], ["quantile"], ["describe"], ["watch"], ["plan"], ["demo"], ["ledger"], ["ledger", "add"]):
         assert "Usage" in run(*command, "--help").stdout
+
+
+def test_command_line__refuses_an_option_that_is_given_twice() -> None:
+    done = run_here("plan", "--epsilon", 1, "--epsilon", 2)
+    assert done.returncode == 2
+    assert done.stderr == "dpfrugal: --epsilon was given 2 times, and takes one value (see dpfrugal plan --help).\n"
+    assert run_here("plan", "--epsilon", 1).returncode == 0

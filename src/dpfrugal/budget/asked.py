@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dpfrugal.errors import ParameterTypeError
+from dpfrugal.outside_text import in_line
 
 Asked = dict[str, Any]  # of strings, numbers, truth values, None and lists of these
 LONGEST_TEXT: Final = 200
@@ -41,9 +42,7 @@ def user() -> str:
 
 def printable(text: str) -> str:
     """The text with all that cannot be printed escaped, and no longer than 200 characters."""
-    shown = "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text[:LONGEST_TEXT]
-    )
+    shown = in_line(text[:LONGEST_TEXT])
     return shown if len(text) <= LONGEST_TEXT and len(shown) <= LONGEST_TEXT else f"{shown[: LONGEST_TEXT - 1]}…"
 
 

@@ -170,6 +170,16 @@ class Ledger:
         spend = spend_of(dataset, guarantee, by, rho, max_items_per_person, neighbours=neighbours, asked=asked)
         return self._write(lambda connection: self._add(connection, spend, os.urandom(16).hex(), ""))
 
+    def keep(self, dataset: str, release: str) -> None:
+        """Keep the text of a release that was paid for and could not be written where it was asked for."""
+        name = parameters.name("dataset", dataset)
+        self._write(lambda connection: rows.keep(connection, rows.stored_name(connection, name), release))
+
+    def kept(self, dataset: str | None = None) -> tuple[str, ...]:
+        """The releases that were kept, of one dataset or of all, the oldest first. They are public."""
+        name = None if dataset is None else parameters.name("dataset", dataset)
+        return tuple(text for each, text in self._read(rows.kept) if name in (None, each))
+
     def check(self, spend: Spend) -> None:
         """Raise the error that spending it would raise now; spend nothing."""
         self._read(lambda connection: self._fitting(self._promised(connection, spend.dataset), spend))

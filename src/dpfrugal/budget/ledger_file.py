@@ -50,6 +50,10 @@ NEWER_TABLES: Final = {
         "CREATE TABLE totals (dataset TEXT PRIMARY KEY, spends INTEGER NOT NULL, head TEXT NOT NULL, "
         "kinds TEXT NOT NULL, newest INTEGER NOT NULL, latest INTEGER, seal TEXT NOT NULL)"
     ),
+    # Releases that were paid for and could not be written where they were asked for.
+    "kept": (
+        "CREATE TABLE kept (id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, release TEXT NOT NULL, seal TEXT NOT NULL)"
+    ),
     # The last write and the one before it, at random names: they tell whether a log belongs to the file as it is.
     "writes": "CREATE TABLE writes (last TEXT NOT NULL, before TEXT NOT NULL, seal TEXT NOT NULL)",
 }

@@ -194,6 +194,7 @@ def verify(read: Reader[Any], structure: Callable[[sqlite3.Connection], None]) -
 
     def begin(connection: sqlite3.Connection) -> tuple[dict[str, tuple[Dataset, int]], int, int]:
         structure(connection)
+        rows.kept(connection)
         found = {}
         for name in rows.names(connection):
             if (promise := rows.find_promise(connection, name)) is None:

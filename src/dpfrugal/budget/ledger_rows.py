@@ -168,6 +168,23 @@ def write_generation(connection: sqlite3.Connection, lineage: str, generation: i
     )
 
 
+def keep(connection: sqlite3.Connection, name: str, release: str) -> None:
+    """Keep a release of a dataset as text."""
+    connection.execute(
+        "INSERT INTO kept (dataset, release, seal) VALUES (?, ?, ?)", (name, release, seal_of("kept", name, release))
+    )
+
+
+def kept(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """The releases that were kept, each with its dataset."""
+    if not has_totals(connection):
+        return []
+    found = connection.execute("SELECT dataset, release, seal FROM kept ORDER BY id").fetchall()
+    if any(seal != seal_of("kept", name, release) for name, release, seal in found):
+        raise Damaged
+    return [(name, release) for name, release, _ in found]
+
+
 def unopened(name: str) -> LedgerError:
     """The error for a dataset that is not in the ledger."""
     return LedgerError(

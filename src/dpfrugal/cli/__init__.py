@@ -9,24 +9,31 @@ import os
 import re
 import signal
 import sys
+from collections import Counter
+from contextlib import suppress
 from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from dpfrugal.cli import ledger
 from dpfrugal.cli.audit import audit
 from dpfrugal.cli.demo import demo
 from dpfrugal.cli.describe import describe
 from dpfrugal.cli.options import EstimatorOptions, KeyOptions
+from dpfrugal.cli.output_files import usable_output
+from dpfrugal.cli.overview import OVERVIEW
 from dpfrugal.cli.paper import paper
 from dpfrugal.cli.plan import plan
 from dpfrugal.cli.quantile import quantile
 from dpfrugal.cli.serve import serve
+from dpfrugal.cli.streams.watch_options import LineOptions, WindowOptions
 from dpfrugal.cli.table.table_options import TableOptions
+from dpfrugal.cli.usage_errors import sentence
 from dpfrugal.cli.watch import watch
-from dpfrugal.cli.watch_options import LineOptions, WindowOptions
-from dpfrugal.errors import DPFrugalError
+from dpfrugal.errors import DPFrugalError, ParameterError
+from dpfrugal.outside_text import in_line
 from dpfrugal.version import __version__
 
 BAD_INPUT = 2
@@ -37,21 +44,37 @@ SHARED = {field.name for kind in KINDS for field in fields(kind)}
 PARAMETERS = SHARED | {"quantile", "column", "columns", "by", "runs", "beta", "sure"}
 OPTIONS = {"sure": "confidence", "columns": "column"}
 
+
+class Command(TyperCommand):
+    """A command that refuses an option given twice, instead of taking the last one silently."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Count the options, then parse as always."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for option, times in Counter(given).items():
+            takes_one = option.param_type_name == "option" and not (
+                option.multiple or getattr(option, "is_flag", False)
+            )
+            if takes_one and times > 1:
+                raise UsageError(f"{option.opts[-1]} was given {times} times, and takes one value", ctx=ctx)
+        return super().parse_args(ctx, args)
+
+
 app: typer.Typer = typer.Typer(
     help="Differentially private quantiles: of tables and files, of streams, in all and per key.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(quantile)
-app.command()(describe)
-app.command()(watch)
-app.command()(serve)
-app.command()(plan)
-app.command()(audit)
-app.command()(demo)
-app.command()(paper)
+app.command(cls=Command)(quantile)
+app.command(cls=Command)(describe)
+app.command(cls=Command)(watch)
+app.command(cls=Command)(serve)
+app.command(cls=Command)(plan)
+app.command(cls=Command)(audit)
+app.command(cls=Command)(demo)
+app.command(cls=Command)(paper)
 app.add_typer(ledger.app, name="ledger")
 
 
@@ -63,14 +86,17 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def common(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", callback=_show_version, help="Show the version.")] = False,
 ) -> None:
     """Differentially private quantiles: of tables and files, of streams, in all and per key."""
+    if context.invoked_subcommand is None:
+        typer.echo(OVERVIEW, nl=False)
 
 
-def in_options(sentence: str) -> str:
+def in_options(said_by_library: str) -> str:
     """A sentence of the library with the names of its parameters replaced by those of the options."""
-    said = re.sub(r'\b([a-z_]+)="(\w+)"', lambda found: f"--{found[1].replace('_', '-')} {found[2]}", sentence)
+    said = re.sub(r'\b([a-z_]+)="(\w+)"', lambda found: f"--{found[1].replace('_', '-')} {found[2]}", said_by_library)
     said = said.replace("header=True", "--header")
     found = re.match(r"(\w+)(?: and (\w+))? (?=must |is |does )", said)
     names = [name for name in found.groups() if name] if found else []
@@ -97,31 +123,63 @@ def with_by_alone(arguments: list[str]) -> list[str]:
 
 def main() -> None:
     """Run the command line, and report every expected error in one sentence."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without ε shows a question mark
+    status = BAD_INPUT
     try:
-        sys.exit(app(with_by_alone(sys.argv[1:]), prog_name="dpfrugal", standalone_mode=False))
+        _open_closed_streams()
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # an output without ε shows \u03b5, and keys stay apart
+        usable_output()
+        status = _run(with_by_alone(sys.argv[1:]))
+        sys.stdout.flush()  # here, where an error can still be reported
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
-            sys.exit(BAD_INPUT)
-        command = "" if error.ctx is None else f" (see {error.ctx.command_path} --help)"
-        said = " ".join(error.format_message().rstrip(".").split()).replace("Value error, ", "")  # pydantic's words
-        sys.stderr.write(f"dpfrugal: {said}{command}.\n")
-        sys.exit(BAD_INPUT)
+        else:
+            _say(sentence(error, sys.argv[1:]))
     except DPFrugalError as error:
-        said = in_options(str(error))
-        sys.stderr.write(f"dpfrugal: {' '.join([said, *getattr(error, '__notes__', ())])}\n")
-        sys.exit(BAD_INPUT)
-    except KeyboardInterrupt:
-        sys.exit(128 + signal.SIGINT)
+        _say(" ".join([in_options(str(error)), *getattr(error, "__notes__", ())]))
+    except (KeyboardInterrupt, typer.Abort):
+        status = 128 + signal.SIGINT
     except BrokenPipeError:
-        # Nobody reads the output any more; without this, the interpreter would complain when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + signal.SIGPIPE)
+        status = 128 + signal.SIGPIPE
+        _abandon_output()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_output()
         what = f"{error.filename} cannot be used" if error.filename else "the output could not be written"
-        sys.stderr.write(f"dpfrugal: {what} ({error.strerror}).\n")
-        sys.exit(BAD_INPUT)
+        _say(f"{what} ({error.strerror}).")
+    sys.exit(status)
+
+
+def _run(arguments: list[str]) -> int:
+    """The exit status of a command. Not by typer's own ``main``, which ends a broken pipe with 1, an audit's FAIL."""
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("dpfrugal", arguments) as context:
+            command.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
+    return 0
+
+
+def _say(sentence: str) -> None:
+    with suppress(OSError):  # whoever closed standard error wants no sentence
+        sys.stderr.write(f"dpfrugal: {in_line(' '.join(sentence.splitlines()))}\n")
+        sys.stderr.flush()
+
+
+def _open_closed_streams() -> None:
+    """A process may be started without standard streams: reading from them fails, and nothing is written there."""
+    if sys.stdin is None:
+        sys.stdin = open(os.open(os.devnull, os.O_WRONLY))  # noqa: SIM115 - for as long as the process runs
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        raise ParameterError("Standard output is closed, so there is nowhere to write: open it, even to /dev/null.")
+
+
+def _abandon_output() -> None:
+    """Nobody reads the output any more; without this, the interpreter would complain when it flushes at exit."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

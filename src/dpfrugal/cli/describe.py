@@ -1,6 +1,5 @@
 """``dpfrugal describe``: five private quantiles of every numeric column of a table, under one guarantee."""
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpfrugal.cli import options as o
+from dpfrugal.cli.output_files import kept_if_unwritten
 from dpfrugal.cli.table import table_options as t
+from dpfrugal.outside_text import in_json, in_line
 from dpfrugal.parameters import NanPolicy
 
 if TYPE_CHECKING:
@@ -104,15 +105,20 @@ def describe(
             dataset=dataset,
         )
     with spent(ledger, dataset, guarantee):
-        if as_json:
+
+        def whole() -> str:
             releases = {name: record(release) for name, release in description.columns.items()}
-            typer.echo(json.dumps(description.to_dict() | {"columns": releases}, ensure_ascii=False))
-        elif sys.stdout.isatty():
-            plain_console().print(shown(description))
-        else:
-            for name, release in description.columns.items():
-                for row in rows_of(release):
-                    typer.echo("\t".join([name, *row]))
+            return in_json(description.to_dict() | {"columns": releases})
+
+        with kept_if_unwritten(lambda: [whole()], ledger, dataset):
+            if as_json:
+                typer.echo(whole())
+            elif sys.stdout.isatty():
+                plain_console().print(shown(description))
+            else:
+                for name, release in description.columns.items():
+                    for row in rows_of(release):
+                        typer.echo("\t".join([in_line(name), *row]))
         explain(description)
         if picture is not None and description.columns:
             import matplotlib as mpl
@@ -146,7 +152,7 @@ def shown(description: "Description") -> "Table":
     for q in releases[0].quantiles if releases else ():
         table.add_column(f"{100 * q:g}%", justify="right", overflow="fold")
     for name, release in description.columns.items():
-        table.add_row(name, *_cells(release))
+        table.add_row(in_line(name), *_cells(release))
     return table
 
 
@@ -177,4 +183,4 @@ def explain(description: "Description") -> None:
         notes.print(f"{100 * first.confidence:g}% intervals for the quantiles of the {first.interval_of}")
     for name, release in description.columns.items():
         for reason in filter(None, release.reasons):
-            note(f"{name}: {reason}; no number is shown.")
+            note(f"{in_line(name)}: {reason}; no number is shown.")

@@ -1,6 +1,5 @@
 """``dpfrugal ledger``: the total of each dataset, and what was spent of it, when and by what."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ from dpfrugal.budget.asked import compact, printable
 from dpfrugal.budget.exhaustion import outlook
 from dpfrugal.cli import options as o
 from dpfrugal.errors import ParameterError
+from dpfrugal.outside_text import in_json, in_line
 from dpfrugal.parameters import Neighbours
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def show(
 
     found = _datasets(file, dataset)
     if as_json:
-        typer.echo(json.dumps({"datasets": [_standing(one, delta) for one in found]}, ensure_ascii=False))
+        typer.echo(in_json({"datasets": [_standing(one, delta) for one in found]}))
         return
     table = Table(title=Text(f"{printable(file.name)}: spent and left, each in the unit of its total"))
     for title in ("dataset", "total", SHARE, "spent", "left", f"ε at δ={delta:g}"):
@@ -52,7 +52,7 @@ def show(
         as_epsilon = "more δ" if stated is None else f"{stated.epsilon:.4g}"
         spent = f"{unit}={one.used:.4g}"
         cells = one.name, one.promise, _bar(one.share), spent, str(one.left or "nothing"), as_epsilon
-        table.add_row(*map(Text, cells))  # names are text from outside: no markup
+        table.add_row(*map(_cell, cells))
     console = plain_console()
     console.print(table)
     for one in found:
@@ -75,7 +75,7 @@ def history(file: File, dataset: Name = None, as_json: o.Json = False) -> None:
 
     spends = sorted((spend for one in _datasets(file, dataset) for spend in one.spends), key=lambda spend: spend.when)
     if as_json:
-        typer.echo(json.dumps({"spends": [_entry(spend) for spend in spends]}, ensure_ascii=False))
+        typer.echo(in_json({"spends": [_entry(spend) for spend in spends]}))
         return
     table = Table(title=Text(f"{printable(file.name)}: spends"))
     for title in ("when (UTC)", "dataset", "guarantee", "by, and what was asked", "rule"):
@@ -86,7 +86,7 @@ def history(file: File, dataset: Name = None, as_json: o.Json = False) -> None:
         draws = str(spend.generation) if spend.generation else "–"
         asked = "\n".join(part for part in (spend.by, compact(spend.asked)) if part)
         cells = when, spend.dataset, f"{spend.guarantee} per {spend.unit}", asked, spend.rule, draws
-        table.add_row(*map(Text, cells))
+        table.add_row(*map(_cell, cells))
     plain_console().print(table)
 
 
@@ -103,12 +103,24 @@ def verify(file: File, as_json: o.Json = False) -> None:
 
     found = Ledger(file).verify()
     if as_json:
-        typer.echo(json.dumps(asdict(found)))
+        typer.echo(in_json(asdict(found)))
     else:
         typer.echo(
             f"{printable(file.name)}: {counted(found.spends, 'spend')} on {counted(found.datasets, 'dataset')}, every "
             "row as it was written"
         )
+
+
+@app.command()
+def kept(file: File, dataset: Name = None) -> None:
+    """Print releases that were paid for and could not be written, as on a full disk: JSON, the oldest first.
+
+    Example: dpfrugal ledger kept budget.db clicks-2026-11
+    """
+    from dpfrugal.budget.ledger import Ledger
+
+    for release in Ledger(file).kept(dataset):
+        typer.echo(release)
 
 
 @app.command()
@@ -169,9 +181,9 @@ def add(
         )
     standing = ledger.dataset(dataset)
     if as_json:
-        typer.echo(json.dumps(_standing(standing, 1e-6), ensure_ascii=False))
+        typer.echo(in_json(_standing(standing, 1e-6)))
     else:
-        notes.print(f"{dataset}: {standing.promise}; left: {standing.left or 'nothing'}")
+        notes.print(f"{in_line(dataset)}: {standing.promise}; left: {standing.left or 'nothing'}")
 
 
 def _datasets(file: Path, dataset: str | None) -> "tuple[Dataset, ...]":
@@ -179,6 +191,13 @@ def _datasets(file: Path, dataset: str | None) -> "tuple[Dataset, ...]":
 
     ledger = Ledger(file)
     return ledger.datasets() if dataset is None else (ledger.dataset(dataset),)
+
+
+def _cell(text: str) -> Any:
+    """Text from outside without markup, in the lines that it has."""
+    from rich.text import Text
+
+    return Text("\n".join(map(in_line, text.split("\n"))))
 
 
 def _bar(share: float) -> str:

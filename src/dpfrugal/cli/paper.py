@@ -61,6 +61,7 @@ def paper(
     from dpfrugal.paper.runner import Run, files_of, identity, rows_in
     from dpfrugal.paper.settings import PAPER_ITEMS, QUICK_ITEMS, Scale, chosen_figures
     from dpfrugal.paper.summary import counted
+    from dpfrugal.storage.locks import folder_lock
 
     if quick and items is not None:
         raise ParameterError("Give either --quick or --items, not both.")
@@ -69,26 +70,29 @@ def paper(
     workers = (os.cpu_count() or 1) if jobs is None else jobs
     integer("--jobs", workers, 1, MOST_JOBS)
     folder = results.open_folder(output)
-    check_resources(output, workers, rows_in(figures, scale), scale.items)
-    discarded = [file for name in figures for file in files_of(name)] + ([] if figure else ["runs.csv"])
-    results.claim_folder(folder, identity(scale), fresh=fresh, files=discarded)
-    run = Run(folder, figures, scale, workers)
-    if not run.rows_missing:
-        notes.print(f"All {run.rows:,} rows exist; --fresh runs them again.")
-    elif run.rows_missing < run.rows:
-        notes.print(f"{run.rows - run.rows_missing:,} of {run.rows:,} rows exist; the others follow.")
-    begun = time.perf_counter()
-    try:
-        with watched(run) as watcher:
-            run.go(watcher)
-        shown = write_report(output, folder, scale)
-    except KeyboardInterrupt:
-        kept = run.rows - run.rows_missing
-        notes.print(f"Stopped; {kept:,} of {run.rows:,} rows are in {folder}. The same command continues from there.")
-        raise
-    show_split(folder)
-    seconds = time.perf_counter() - begun
-    notes.print(f"{counted(len(shown), 'figure')} in {seconds:.1f} s: {output / HTML} and {output / MARKDOWN}")
+    with folder_lock(folder):
+        check_resources(output, workers, rows_in(figures, scale), scale.items)
+        discarded = [file for name in figures for file in files_of(name)] + ([] if figure else ["runs.csv"])
+        results.claim_folder(folder, identity(scale), fresh=fresh, files=discarded)
+        run = Run(folder, figures, scale, workers)
+        if not run.rows_missing:
+            notes.print(f"All {run.rows:,} rows exist; --fresh runs them again.")
+        elif run.rows_missing < run.rows:
+            notes.print(f"{run.rows - run.rows_missing:,} of {run.rows:,} rows exist; the others follow.")
+        begun = time.perf_counter()
+        try:
+            with watched(run) as watcher:
+                run.go(watcher)
+            shown = write_report(output, folder, scale)
+        except KeyboardInterrupt:
+            kept = run.rows - run.rows_missing
+            notes.print(
+                f"Stopped; {kept:,} of {run.rows:,} rows are in {folder}. The same command continues from there."
+            )
+            raise
+        show_split(folder)
+        seconds = time.perf_counter() - begun
+        notes.print(f"{counted(len(shown), 'figure')} in {seconds:.1f} s: {output / HTML} and {output / MARKDOWN}")
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """``dpfrugal quantile``: private quantiles of one column of a table, in all or per key."""
 
 import io
-import json
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -10,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpfrugal.cli import options as o
+from dpfrugal.cli.output_files import kept_if_unwritten
 from dpfrugal.cli.table import table_options as t
 from dpfrugal.cli.table.table_input import STDIN, one_path
 from dpfrugal.cli.table.table_output import Output
 from dpfrugal.errors import ParameterError, TableError
+from dpfrugal.outside_text import in_json
 from dpfrugal.parameters import NullGroups
 
 if TYPE_CHECKING:
@@ -193,11 +194,12 @@ def _one_scan(
                 f"{'standard input' if file == '-' else file}: there are no items to estimate a quantile of."
             )
         release = last_release(estimator)
-        if as_json:
-            typer.echo(json.dumps(record(release), ensure_ascii=False))
-        else:
-            for q, value in zip(release.quantiles, shown_values(release, options), strict=True):
-                typer.echo(f"{q:g}\t{value}")
+        with kept_if_unwritten(lambda: [in_json(record(release))], ledger, options.dataset):
+            if as_json:
+                typer.echo(in_json(record(release)))
+            else:
+                for q, value in zip(release.quantiles, shown_values(release, options), strict=True):
+                    typer.echo(f"{q:g}\t{value}")
         explain(release, options.first)
         explain_ledger(ledger, options.dataset)
 

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpfrugal.cli.output_files import kept_if_unwritten
 from dpfrugal.cli.table.table_input import one_path
-from dpfrugal.cli.table.table_output import MOST_SHOWN, Output, form_of, key_text, write
+from dpfrugal.cli.table.table_output import MOST_SHOWN, Output, form_of, lines_of, write
 from dpfrugal.errors import ParameterError, TableError
+from dpfrugal.outside_text import as_text, in_line
 from dpfrugal.parameters import integer
 
 if TYPE_CHECKING:
@@ -74,7 +76,9 @@ def quantile_by(
         with noise_progress() as noised:
             release = estimator.release(noised)
         decimals = options["decimals"]
-        write(release, form, output, _cells(decimals), lambda: _shown(release, decimals))
+        lines = lambda: list(lines_of(release, Output.JSONL, _cells(decimals)))  # noqa: E731
+        with kept_if_unwritten(lines, options["ledger"], options["dataset"]):
+            write(release, form, output, _cells(decimals), lambda: _shown(release, decimals))
         explain(estimator, release, options["start"], options["decimals"])
         explain_ledger(options["ledger"], options["dataset"])
 
@@ -91,7 +95,7 @@ def _cells(decimals: int) -> Callable[[dict[str, Any]], list[str]]:
     def cells(row: dict[str, Any]) -> list[str]:
         number = f".{decimals}f"
         return [
-            key_text(row["key"]),
+            as_text(row["key"]),
             f"{row['quantile']:g}",
             format(row["value"], number),
             format(row["alpha"], number),
@@ -111,7 +115,7 @@ def _shown(release: Any, decimals: int) -> "Table":
     rows = [_cells(decimals)(row) for row in release.slice(0, MOST_SHOWN * len(quantiles)).to_pylist()]
     for first in range(0, len(rows), len(quantiles)):
         several = rows[first : first + len(quantiles)]
-        shown.add_row(several[0][0], *(row[2] for row in several), several[-1][3])
+        shown.add_row(in_line(several[0][0]), *(row[2] for row in several), several[-1][3])
     return shown
 
 

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
 from dpfrugal.errors import DPFrugalError
 from dpfrugal.estimators.releases import SHOWN_BETA, Release, SegmentRelease, WalkRelease
+from dpfrugal.outside_text import in_line
 from dpfrugal.privacy.guarantees import Sensitivity
 
 if TYPE_CHECKING:
@@ -24,17 +25,27 @@ CONVERGED_SHARE = 0.2
 FEW_NOISES = 50
 
 
-def plain_console(*, stderr: bool = False) -> Console:
-    """A console that prints text as it is: names, keys and paths may hold what rich would take for markup."""
-    return Console(stderr=stderr, soft_wrap=stderr, highlight=False, markup=False, emoji=False)
+def plain_console() -> Console:
+    """Standard output, which prints text as it is: names, keys and paths may hold what rich would take for markup."""
+    return Console(highlight=False, markup=False, emoji=False)
 
 
-notes = plain_console(stderr=True)
+class Notes(Console):
+    """Standard error: what is printed are lines of this program with text from outside in them."""
+
+    def print(self, *parts: Any, **options: Any) -> None:
+        """The same with nothing in a string that a terminal would obey."""
+        super().print(
+            *("\n".join(map(in_line, part.split("\n"))) if isinstance(part, str) else part for part in parts), **options
+        )
+
+
+notes = Notes(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
 def note(said: str) -> None:
     """A doubt or a surprise, in words."""
-    notes.print(Text.assemble(("note:", "yellow"), f" {said}"))
+    notes.print(Text.assemble(("note:", "yellow"), f" {in_line(said)}"))
 
 
 def counted(number: int, noun: str) -> str:

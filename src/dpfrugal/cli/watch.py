@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dpfrugal.cli import options as o
-from dpfrugal.cli.watch_options import LineOptions, WindowOptions
+from dpfrugal.cli.streams.watch_options import LineOptions, WindowOptions
 from dpfrugal.errors import ParameterError
 
 
@@ -67,8 +67,8 @@ def watch(
     Example: tail -f access.log | dpfrugal watch --pattern '"GET (?P<key>[^ ?]+).* (?P<value>[0-9.]+)$' --discover-keys
     -q 0.99 --epsilon 1 --delta 1e-8 --every 1h
     """
-    from dpfrugal.cli.stdin_periods import Period
-    from dpfrugal.cli.watch_checkpoint import CheckpointFile, WatchCheckpoint, WindowCheckpoint
+    from dpfrugal.cli.streams.stdin_periods import Period
+    from dpfrugal.cli.streams.watch_checkpoint import CheckpointFile, WatchCheckpoint, WindowCheckpoint
 
     if half_life is not None:
         raise ParameterError("--half-life was retired: windows, the default, show each period by itself.")
@@ -78,7 +78,7 @@ def watch(
     ledger = options.ledger()
     CheckpointFile.check(checkpoint_file, ledger, accept_replay_risk=accept_replay_risk)
     if options.algorithm is None:
-        from dpfrugal.cli.watch_windows import Windows
+        from dpfrugal.cli.streams.watch_windows import Windows
 
         of_windows = WindowCheckpoint(checkpoint_file, ledger)
         with of_windows.locked():
@@ -94,13 +94,13 @@ def watch(
     checkpoint = WatchCheckpoint(checkpoint_file, ledger)
     with checkpoint.locked():
         if line_options.by is None:
-            from dpfrugal.cli.watch_running import watch_running
+            from dpfrugal.cli.streams.watch_running import watch_running
 
             if key_options != o.KeyOptions():
                 raise ParameterError("--keys, --discover-keys and --max-keys-per-person are for --by.")
             watch_running(period, checkpoint, options, as_json)
             return
-        from dpfrugal.cli.watch_walk_by_key import watch_walk_by
+        from dpfrugal.cli.streams.watch_walk_by_key import watch_walk_by
 
         guarantee, discovery = key_options.guarantees(options)
         watch_walk_by(

@@ -36,6 +36,8 @@ class FileSource:
             raise TableError(f"{path}: this is a folder, not a file.")
         if path.is_file():
             return cls(path)
+        if path.is_block_device() or (path.is_char_device() and not _is_terminal(path)):
+            raise TableError(f"{path}: this is a device, not a file.")
         content = None
         try:
             with path.open("rb") as file:
@@ -102,3 +104,12 @@ class FileSource:
 
     def _too_long(self, number: int) -> TableError:
         return TableError(f"{self.path}: line {number} is longer than {LONGEST_LINE:,} bytes, which is the limit.")
+
+
+def _is_terminal(path: Path) -> bool:
+    """Whether lines that are typed can be read from there, as from /dev/stdin."""
+    try:
+        with path.open("rb", buffering=0) as file:
+            return file.isatty()
+    except OSError:
+        return False

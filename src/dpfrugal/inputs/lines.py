@@ -83,10 +83,19 @@ class LineParser:
 def numbers(stream: BinaryIO, *, omit_bad: bool = False) -> Iterator[tuple[list[float], int]]:
     """All numbers of a stream in batches, each with the number of bytes read for it."""
     parser = LineParser(omit_bad=omit_bad)
-    while block := stream.read(BLOCK_BYTES):
+    while block := _read(stream):
         yield parser.feed(block), len(block)
         if parser.refusal:
             raise parser.refusal
     yield parser.finish(), 0
     if parser.refusal:
         raise parser.refusal
+
+
+def _read(stream: BinaryIO) -> bytes:
+    """The next block; an error of the device is not the end of the stream."""
+    try:
+        return stream.read(BLOCK_BYTES)
+    except OSError as error:
+        reason = error.strerror
+    raise TableError(f"standard input cannot be read: {reason}.")

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from dpfrugal.errors import CheckpointError
+from dpfrugal.errors import CheckpointError, ParameterError
 
 LONGEST_PAUSE: Final = 0.005
 
@@ -41,6 +41,21 @@ def locked(descriptor: int, patience: float, *, shared: bool = False) -> Iterato
     finally:
         # Said aloud: a process that was forked meanwhile holds the same open file, and closing would not release it.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+@contextmanager
+def folder_lock(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Be the only process that writes to a folder; ``ParameterError`` while another one is."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with locked(descriptor, 0.0):
+            yield
+    except Busy:
+        raise ParameterError(
+            f"Another process writes to the folder {Path(folder)}: wait for it, or name another one."
+        ) from None
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import dpfrugal as dpf
 from dpfrugal.estimators.table.choices.group_answers import noisy_rows
 from dpfrugal.estimators.table.choices.plan import Asked, plan_of
 from dpfrugal.estimators.table.describe import QUANTILES, share_of
-from dpfrugal.estimators.table.rows.table_schemas import numeric_columns
+from dpfrugal.estimators.table.sources.table_schemas import numeric_columns
 from dpfrugal.privacy.zcdp_conversions import epsilon_of_zcdp
 from tests.support.command_line import run_here as run
 

@@ -1,6 +1,5 @@
 """``dpfrugal quantile`` on a table: one column, and how its values are shown."""
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dpfrugal.cli import options as o
+from dpfrugal.cli.output_files import kept_if_unwritten
 from dpfrugal.cli.table.table_input import numbers_of, reading
 from dpfrugal.cli.table.table_options import Format, TableOptions, bytes_of
 from dpfrugal.errors import ParameterError
+from dpfrugal.outside_text import in_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,15 +44,16 @@ def quantile_of_table(
             ledger=ledger, dataset=options.dataset,
         )  # fmt: skip
     with spent(ledger, options.dataset, guarantee):
-        if as_json:
-            typer.echo(json.dumps(record(release) | numbers.more, ensure_ascii=False))
-        elif sys.stdout.isatty():
-            from dpfrugal.cli.stderr_notes import plain_console
+        with kept_if_unwritten(lambda: [in_json(record(release))], ledger, options.dataset):
+            if as_json:
+                typer.echo(in_json(record(release) | numbers.more))
+            elif sys.stdout.isatty():
+                from dpfrugal.cli.stderr_notes import plain_console
 
-            plain_console().print(shown(release))
-        else:
-            for row in rows_of(release):
-                typer.echo("\t".join(row))
+                plain_console().print(shown(release))
+            else:
+                for row in rows_of(release):
+                    typer.echo("\t".join(row))
         explain(release)
         numbers.explain()
         explain_ledger(ledger, options.dataset)

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpfrugal.cli import options as o
+from dpfrugal.cli.output_files import kept_if_unwritten
 from dpfrugal.cli.table.quantile_table import spent, table_parameters, texts
 from dpfrugal.cli.table.table_input import file_set, reading
 from dpfrugal.cli.table.table_options import Format, TableOptions, bytes_of
-from dpfrugal.cli.table.table_output import MOST_SHOWN, Output, form_of, key_text, write
+from dpfrugal.cli.table.table_output import MOST_SHOWN, Output, form_of, lines_of, write
 from dpfrugal.errors import ParameterError, TableError
+from dpfrugal.outside_text import as_text, in_line
 from dpfrugal.parameters import NullGroups
 
 if TYPE_CHECKING:
@@ -61,7 +63,9 @@ def quantiles_of_groups(
         plain = in_plain_types(release)
         named = [name for name in plain.column_names if name not in BESIDE_KEYS]
         written = release if form is Output.PARQUET else plain
-        write(written, form, output, lambda row: _cells(row, named), lambda: _shown(plain, named, options.quantiles))
+        cells: Any = lambda row: _cells(row, named)  # noqa: E731
+        with kept_if_unwritten(lambda: list(lines_of(plain, Output.JSONL, cells)), ledger, options.dataset):
+            write(written, form, output, cells, lambda: _shown(plain, named, options.quantiles))
         explain(release, len(options.quantiles))
         explain_ledger(ledger, options.dataset)
 
@@ -139,7 +143,7 @@ def in_plain_types(release: Any) -> Any:
 def _cells(row: dict[str, Any], keys: list[str]) -> list[str]:
     value, lower, upper = texts(row["value"], row["lower"], row["upper"])
     shown = {"quantile": f"{row['quantile']:g}", "value": value, "lower": lower, "upper": upper}
-    shown |= {name: key_text(row[name]) for name in keys}
+    shown |= {name: as_text(row[name]) for name in keys}
     return [shown.get(name, "" if cell is None else str(cell)) for name, cell in row.items()]
 
 
@@ -150,14 +154,14 @@ def _shown(release: Any, keys: list[str], quantiles: list[float]) -> "Table":
     claim = {name.decode(): text.decode() for name, text in release.schema.metadata.items()}
     counted = ["rows (noisy)"] if "rows" in release.column_names else []
     ends = [f"{100 * float(claim['confidence']):g}% interval"] if "confidence" in claim else []
-    table = Table(*keys, *counted)
+    table = Table(*map(in_line, keys), *counted)
     for title in ("quantile", "value", *ends):
         table.add_column(title, justify="right")
     for column in table.columns[len(keys) :]:
         column.justify = "right"
     for at, row in enumerate(release.slice(0, MOST_SHOWN * len(quantiles)).to_pylist()):
         cells = dict(zip(release.column_names, _cells(row, keys), strict=True))
-        first = [cells[name] for name in keys] + ([f"{row['rows']:,}"] if counted else [])
+        first = [in_line(cells[name]) for name in keys] + ([f"{row['rows']:,}"] if counted else [])
         again = at % len(quantiles) > 0
         interval = [f"{cells['lower']} to {cells['upper']}" if cells["lower"] else ""] if ends else []
         value = cells["value"] or "too few rows"

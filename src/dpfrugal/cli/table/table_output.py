@@ -1,7 +1,6 @@
 """How a table with a row per key and quantile is written: to a terminal, a pipe or a file."""
 
 import itertools
-import json
 import math
 import os
 import sys
@@ -12,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from dpfrugal.cli.output_files import draft
 from dpfrugal.errors import ParameterError
+from dpfrugal.outside_text import as_text, csv_line, in_csv, in_json, in_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -61,7 +62,11 @@ def writable(option: str, output: Path) -> None:
         raise ParameterError(f"{option} {output}: this is a folder; name a file in it.")
     if not output.parent.is_dir():
         raise ParameterError(f"{option} {output}: there is no such folder to write a file in.")
-    if not os.access(output if output.exists() else output.parent, os.W_OK):
+    # A file is replaced by a new one, which its folder must take; anything else, such as a pipe, is written to.
+    regular = output.is_file() or not output.exists()
+    if not os.access(output.resolve().parent if regular else output, os.W_OK) or (
+        output.exists() and not os.access(output, os.W_OK)
+    ):
         raise ParameterError(f"{option} {output}: it may not be written.")
 
 
@@ -76,9 +81,11 @@ def write(
     if form is Output.PARQUET and output is not None:
         import pyarrow.parquet as pq
 
-        pq.write_table(release, output)
+        with draft(output) as made:
+            pq.write_table(release, made)
     elif output is not None:
-        output.write_text("".join(f"{line}\n" for line in lines_of(release, form, cells)), encoding="utf-8")
+        with draft(output) as made, made.open("w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines_of(release, form, cells))
     elif form is Output.TABLE and sys.stdout.isatty():
         from dpfrugal.cli.stderr_notes import plain_console
 
@@ -93,26 +100,11 @@ def write(
 
 def lines_of(release: Any, form: Output, cells: Callable[[dict[str, Any]], list[str]]) -> Iterator[str]:
     """The rows as CSV, as JSON Lines, or as columns of text."""
-    import csv
-    import io
-
     rows = (row for batch in release.to_batches(10_000) for row in batch.to_pylist())
     if form is Output.JSONL:
         for row in rows:
             finite = {name: None if value in (math.inf, -math.inf) else value for name, value in row.items()}
-            yield json.dumps(finite, ensure_ascii=False, default=str)
+            yield in_json(finite, default=as_text)
         return
-    buffer = io.StringIO()
-    text = csv.writer(buffer, lineterminator="", delimiter="," if form is Output.CSV else "\t")
     for row in itertools.chain([release.column_names], map(cells, rows)):
-        text.writerow(row)
-        yield buffer.getvalue()
-        buffer.seek(0)
-        buffer.truncate()
-
-
-def key_text(key: Any) -> str:
-    """A key as text; bytes that are none are replaced, and no key is blank."""
-    if key is None:
-        return ""
-    return key.decode(errors="replace") if isinstance(key, bytes) else str(key)
+        yield csv_line(list(map(in_csv, row))) if form is Output.CSV else "\t".join(map(in_line, row))

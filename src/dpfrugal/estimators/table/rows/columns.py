@@ -14,12 +14,12 @@ import numpy as np
 from dpfrugal.errors import ItemError, ItemTypeError, TableError
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS, Kind
-from dpfrugal.estimators.table.rows.column_sources import ColumnSource, source_of
 from dpfrugal.estimators.table.rows.native_rows import Rows, codes_of_rows
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, SortedRows
 from dpfrugal.estimators.table.rows.parts import part_of
 from dpfrugal.estimators.table.rows.sample import Sample
 from dpfrugal.estimators.table.rows.selected_rows import SAMPLE, SelectedRows
+from dpfrugal.estimators.table.sources.column_sources import ColumnSource, source_of
 from dpfrugal.parameters import NanPolicy, integer
 
 # Rows that are sorted rather than selected from: the sort takes a millisecond or two, and answers every question.

@@ -6,7 +6,7 @@ from typing import Any, Final
 from dpfrugal.errors import ParameterError
 from dpfrugal.estimators.table.rows.group_columns import Label, refuse_declared
 from dpfrugal.estimators.table.rows.keyed_rows import Groups, KeyedRows
-from dpfrugal.estimators.table.rows.table_batches import read_once, table_batches
+from dpfrugal.estimators.table.sources.table_batches import read_once, table_batches
 from dpfrugal.kernels.threads import available
 from dpfrugal.keys.columns import NULL, KeyColumns
 from dpfrugal.keys.index import UNDECLARED

@@ -18,7 +18,6 @@ from dpfrugal import parameters
 from dpfrugal.errors import ParameterError, ParameterTypeError, TableError
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.kinds import Kind
-from dpfrugal.estimators.table.rows.column_sources import NO_HEADER
 from dpfrugal.estimators.table.rows.engine_rows import EngineGroups, read_engine_groups
 from dpfrugal.estimators.table.rows.engine_tables import Columns, engine_of
 from dpfrugal.estimators.table.rows.group_columns import Label, key_columns_with, no_keys, with_null_key
@@ -26,6 +25,7 @@ from dpfrugal.estimators.table.rows.group_reading import GroupReading
 from dpfrugal.estimators.table.rows.keyed_rows import Groups, KeyedRows
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach, SortedRows
 from dpfrugal.estimators.table.rows.stretches import Windows
+from dpfrugal.estimators.table.sources.column_sources import NO_HEADER
 from dpfrugal.keys.discovery import KeyDiscovery
 from dpfrugal.keys.index import MOST_KEYS, UNDECLARED
 from dpfrugal.parameters import NanPolicy, NullGroups

@@ -11,7 +11,7 @@ import numpy as np
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.kinds import Kind
 from dpfrugal.estimators.table.rows.keyed_rows import KeyedRows
-from dpfrugal.estimators.table.rows.table_batches import table_batches
+from dpfrugal.estimators.table.sources.table_batches import table_batches
 from dpfrugal.kernels.threads import available
 from dpfrugal.keys.person_limits import People, RowPriorities
 from dpfrugal.parameters import NanPolicy

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpfrugal.errors import ParameterTypeError, TableError
-from dpfrugal.estimators.table.rows.table_batches import read_once, table_batches
+from dpfrugal.estimators.table.sources.table_batches import read_once, table_batches
 
 TABLE = pa.table({"key": ["a", "b", "a"], "x": [1.5, 2.5, None], "other": [7, 8, 9]})
 SOURCES: dict[str, Any] = {

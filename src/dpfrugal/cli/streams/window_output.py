@@ -4,7 +4,6 @@ All of it is public: released values and intervals, declared or discovered keys,
 drawn from released values only.
 """
 
-import json
 import math
 import sys
 from collections import deque
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from dpfrugal.cli.table.quantile_table import known, record, texts
+from dpfrugal.outside_text import as_text, in_json, in_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,7 +31,7 @@ def lines_of_window(release: Any, end: str) -> list[str]:
 
 def json_of_window(release: Any, end: str) -> list[str]:
     """One object."""
-    return [json.dumps({"end": end} | record(release), ensure_ascii=False)]
+    return [in_json({"end": end} | record(release))]
 
 
 def lines_of_keys(table: Any, end: str, quantiles: int) -> list[str]:
@@ -40,7 +40,7 @@ def lines_of_keys(table: Any, end: str, quantiles: int) -> list[str]:
     lines = []
     for first in range(0, len(found), quantiles):
         row = found[first]
-        cells = [end, shown_text(str(row["key"])), str(row.get("rows", ""))]
+        cells = [end, in_line(row["key"]), str(row.get("rows", ""))]
         for each in found[first : first + quantiles]:
             cells += texts(each["value"], each["lower"], each["upper"])[: 3 if has_intervals(table) else 1]
         lines.append("\t".join(cells))
@@ -49,19 +49,12 @@ def lines_of_keys(table: Any, end: str, quantiles: int) -> list[str]:
 
 def json_of_keys(table: Any, end: str) -> list[str]:
     """One object for each key and quantile."""
-    return [json.dumps({"end": end} | _finite(row), ensure_ascii=False, default=str) for row in table.to_pylist()]
+    return [in_json({"end": end} | _finite(row), default=as_text) for row in table.to_pylist()]
 
 
 def has_intervals(table: Any) -> bool:
     """Whether a table of keys was asked for with intervals."""
     return b"confidence" in table.schema.metadata
-
-
-def shown_text(text: str) -> str:
-    """Text from outside, with what cannot be printed escaped: no tab makes a column, nothing is sent to a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:
@@ -128,7 +121,7 @@ class LiveTable:
             past.append(float(value) if value is not None and math.isfinite(value) else None)
             shown = texts(value, low, high)
             ends = [f"{shown[1]} to {shown[2]}" if value is not None else ""] if self._with_ends(release) else []
-            first = [shown_text(key) if key != before else ""] if keyed else []
+            first = [in_line(key) if key != before else ""] if keyed else []
             table.add_row(*first, f"{q:g}", shown[0] or "too few", *ends, sparkline(past))
             before = key
         if len(rows) > most:

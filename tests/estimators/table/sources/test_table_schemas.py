@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpfrugal.errors import ParameterError, ParameterTypeError, TableError
-from dpfrugal.estimators.table.rows.table_schemas import many_times, numeric_columns
+from dpfrugal.estimators.table.sources.table_schemas import many_times, numeric_columns
 from dpfrugal.inputs.file_sets import FileSet
 
 DAY = datetime.datetime(2026, 1, 2)

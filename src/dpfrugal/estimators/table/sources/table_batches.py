@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpfrugal.errors import ParameterError, ParameterTypeError, TableError
-from dpfrugal.estimators.table.rows.column_sources import NO_HEADER, source_of
+from dpfrugal.estimators.table.sources.column_sources import NO_HEADER, source_of
 from dpfrugal.inputs import dataframes
 from dpfrugal.inputs.columns import attempt
 from dpfrugal.inputs.file_sets import FileSet

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dpfrugal.cli import window_output
+from dpfrugal.cli.streams import window_output
 from dpfrugal.errors import CheckpointError, ParameterError, ReplayError, TableError
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
     from dpfrugal.cli.options import EstimatorOptions, KeyOptions
-    from dpfrugal.cli.stdin_periods import Period
-    from dpfrugal.cli.watch_checkpoint import WindowCheckpoint
-    from dpfrugal.cli.watch_options import LineOptions, WindowOptions
+    from dpfrugal.cli.streams.stdin_periods import Period
+    from dpfrugal.cli.streams.watch_checkpoint import WindowCheckpoint
+    from dpfrugal.cli.streams.watch_options import LineOptions, WindowOptions
     from dpfrugal.inputs.log_lines import LogRows
 
 
@@ -97,7 +97,8 @@ class Windows:
         if self._keyed:
             import pyarrow as pa
 
-            self._estimator.update_many(pa.array(rows.keys, pa.string()), rows.values, rows.persons)
+            keys = pa.array(rows.keys, pa.string()) if isinstance(rows.keys, list) else rows.keys
+            self._estimator.update_many(keys, rows.values, rows.persons)
         else:
             self._estimator.update_many(rows.values, rows.persons)
         self._checkpoint.items += len(rows)
@@ -141,7 +142,7 @@ class Windows:
     def follow(self) -> None:
         """Read standard input until it ends or a signal comes; release at the end of each period, and the rest."""
         from dpfrugal.cli.stderr_notes import charged, counted, explain_ledger, notes
-        from dpfrugal.cli.stdin_periods import End, StdinPeriods
+        from dpfrugal.cli.streams.stdin_periods import End, StdinPeriods
 
         checkpoint = self._checkpoint
         with charged(self._estimator.account):

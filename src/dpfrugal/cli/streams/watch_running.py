@@ -1,6 +1,5 @@
 """``dpfrugal watch --algorithm``: one running estimate of a steady stream, released once per period."""
 
-import json
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -8,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dpfrugal.errors import CheckpointError, ReplayError, TableError
+from dpfrugal.outside_text import in_json
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
     from dpfrugal.cli.options import EstimatorOptions
-    from dpfrugal.cli.stdin_periods import Parser, Period
-    from dpfrugal.cli.watch_checkpoint import WatchCheckpoint
+    from dpfrugal.cli.streams.stdin_periods import Parser, Period
+    from dpfrugal.cli.streams.watch_checkpoint import WatchCheckpoint
     from dpfrugal.estimators.releases import Release
     from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
     from dpfrugal.estimators.walk.dp_frugal import DPFrugal1U
@@ -39,7 +39,7 @@ def watch_running(period: "Period", checkpoint: "WatchCheckpoint", options: "Est
         doubtful = bool(said)
         if as_json:
             told = record(release) | {"items": estimator.items, "went_on_at": checkpoint.went_on_at}
-            return [json.dumps(told, ensure_ascii=False)]
+            return [in_json(told)]
         values = shown_values(release, options)
         if not sys.stdout.isatty():
             return ["\t".join([str(estimator.items), *values])]
@@ -63,7 +63,7 @@ def follow(
 ) -> None:
     """Read standard input, and print a release at the end of each period and the ``last`` one at the end of input."""
     from dpfrugal.cli.stderr_notes import charged, counted, explain_ledger, notes
-    from dpfrugal.cli.stdin_periods import End, StdinPeriods
+    from dpfrugal.cli.streams.stdin_periods import End, StdinPeriods
 
     def show(release: Any) -> None:
         printed = lines(release)

@@ -1,15 +1,14 @@
 """``dpfrugal watch --by --algorithm dp-frugal-1u``: a walk for every key, and a release of all of them per period."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpfrugal.cli.window_output import shown_text
+from dpfrugal.outside_text import in_json, in_line
 
 if TYPE_CHECKING:
     from dpfrugal.budget.ledger import Ledger
-    from dpfrugal.cli.stdin_periods import Period
-    from dpfrugal.cli.watch_checkpoint import WatchCheckpoint
+    from dpfrugal.cli.streams.stdin_periods import Period
+    from dpfrugal.cli.streams.watch_checkpoint import WatchCheckpoint
     from dpfrugal.privacy.guarantees import Guarantee
 
 
@@ -27,7 +26,7 @@ def watch_walk_by(
     """Follow standard input until it ends, or until Ctrl-C."""
     import pyarrow as pa
 
-    from dpfrugal.cli.watch_running import follow
+    from dpfrugal.cli.streams.watch_running import follow
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
     from dpfrugal.inputs.key_files import read_keys
     from dpfrugal.inputs.log_lines import LogLines, LogRows, plain_lines
@@ -54,9 +53,9 @@ def watch_walk_by(
 def _lines(release: Any, items: int, quantiles: int, decimals: int, *, as_json: bool) -> list[str]:
     rows = release.to_pylist()
     if as_json:
-        return [json.dumps({"items": items} | row, ensure_ascii=False) for row in rows]
+        return [in_json({"items": items} | row) for row in rows]
     values = [f"{row['value']:.{decimals}f}" for row in rows]
     return [
-        "\t".join([str(items), shown_text(rows[first]["key"]), *values[first : first + quantiles]])
+        "\t".join([str(items), in_line(rows[first]["key"]), *values[first : first + quantiles]])
         for first in range(0, len(rows), quantiles)
     ]

@@ -1,0 +1,1 @@
+"""``dpfrugal watch``: periods of standard input, and what is printed of them."""

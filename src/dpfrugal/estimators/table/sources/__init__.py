@@ -1,0 +1,1 @@
+"""Where the rows of a table come from: columns and batches of whatever the caller has."""
