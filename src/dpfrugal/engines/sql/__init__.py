@@ -17,7 +17,7 @@ from typing import Any
 
 from dpfrugal import parameters
 from dpfrugal.engines.sql.connections import dialect_of
-from dpfrugal.engines.sql.statements import Statements, explained
+from dpfrugal.engines.sql.statements import Statements
 from dpfrugal.engines.sql.table import DatabaseTable
 from dpfrugal.estimators.table.choices.answers import reaches_of
 from dpfrugal.estimators.table.choices.plan import Asked, plan_of
@@ -106,6 +106,6 @@ def _explained(
         counts=bool(by) and options.get("counts", True),
     )
     columns = Columns(column, by, options.get("person"), most, keys)
-    text = explained(Statements(dialect, table, columns, where), reaches_of(plan_of(asked)))
+    text = Statements(dialect, table, columns, where).explained(reaches_of(plan_of(asked)))
     print(text)  # noqa: T201 - what was asked for
     return text

@@ -86,6 +86,11 @@ class Statements:
         inside = " OR ".join(f"({_inside(reach)})" for reach in reaches)
         return self._written(f'SELECT {own}"value", "times", "upto", "total" FROM ({ranked}) AS "w" WHERE {inside}')
 
+    def explained(self, reaches: Sequence[Reach]) -> str:
+        """The statements that read rows, for a column of floats."""
+        listed = None if self._columns.person is None else Listed([], [], 0)
+        return f"{self.counts(True)};\n\n{self.windows(True, 'DOUBLE', listed, 'salt', reaches)};"
+
     def _grouping(self, listed: Listed | None) -> list[str]:
         return self._keys if listed is None else ['"group"']
 
@@ -166,10 +171,10 @@ class Statements:
         for each in tree.find_all(exp.Ordered):  # no null is ordered: the database's own way is as good
             each.set("nulls_first", small)
         written = tree.sql(dialect=self.dialect)
-        names = {self._columns.value, *self._columns.by}
+        names = {name for name in self._columns.names if quoted(name) in text}
         back = {each.name for each in sqlglot.parse_one(written, read=self.dialect).find_all(exp.Identifier)}
-        if "FROM" in written and not names & back >= {self._columns.value}:
-            raise ParameterError(f"column: {self.dialect} cannot quote this name.")
+        if not names <= back:
+            raise ParameterError(f"column, by and person: {self.dialect} cannot quote one of these names.")
         return str(written)
 
 
@@ -216,11 +221,3 @@ def _condition(where: str, dialect: str) -> str:
             "would let other rows decide whether it counts."
         )
     return str(tree.sql(dialect=OURS))
-
-
-def explained(statements: Statements, reaches: Sequence[Reach]) -> str:
-    """The statements that read rows, for a column of floats."""
-    columns = statements._columns
-    listed = None if columns.person is None else Listed([], [], 0)
-    found = [statements.counts(True), statements.windows(True, "DOUBLE", listed, "…", reaches)]
-    return ";\n\n".join(found) + ";"
