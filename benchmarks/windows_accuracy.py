@@ -160,7 +160,7 @@ def of_keys() -> str:
     )
 
 
-ENDPOINTS, QUARTERS, PER_QUARTER = 100, 96, 600_000
+ENDPOINTS, QUARTERS, PER_QUARTER = 100, 96, 400_000
 
 
 def day_of_endpoints() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
