@@ -200,8 +200,8 @@ def test_windows__share_one_guarantee() -> None:
     one, many = (dpf.WindowQuantile(0.5, ONE, intervals=False, windows=windows) for windows in (None, 24))
     rho = dpf.WindowQuantile(0.5, dpf.ZCDP(rho=1.0), intervals=False, windows=25)
     apart = dpf.WindowQuantile(0.5, dpf.ZCDP(rho=1.0), intervals=False)
-    assert one._planned.slopes[0] == 24 * many._planned.slopes[0]
-    assert float(apart._planned.slopes[0] / rho._planned.slopes[0]) == pytest.approx(5.0)
+    assert one._planned.slope == 24 * many._planned.slope
+    assert float(apart._planned.slope / rho._planned.slope) == pytest.approx(5.0)
     assert many.release().unit == "person of ≤ 1 item per window, in ≤ 24 windows"
 
 
