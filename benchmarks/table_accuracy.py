@@ -123,7 +123,7 @@ def off_of_whole(rows: Rows, quantiles: Sequence[float], epsilon: float) -> list
 def off_of_part(law: Law, rng: np.random.Generator, q: float, n: int, epsilon: float) -> list[float]:
     """The same for a table of which only the rows around the rank are drawn."""
     plan = plan_of(Asked((Fraction(repr(q)),), dpf.PureDP(epsilon=epsilon), "replace"))
-    reach = math.ceil(CAP / plan.slopes[0]) + 3
+    reach = math.ceil(CAP / (2 * plan.slope)) + 3
     first, last = max(1, math.floor(q * n) - reach), min(n, math.ceil(q * n) + reach)
     rows = law.order_statistics(rng, n, first, last)
     column = read_column(rows, None, "raise")

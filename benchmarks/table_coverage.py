@@ -5,9 +5,10 @@ replacement; a column with ties has them in every table. The width is compared w
 order statistics that hold the quantile with probability 95% by the binomial law, which is not private.
 
 Of 452 coverages of 95%, each measured on 200 tables, the least is 90% by chance. So whatever is under 94% is measured
-again, on 1,000 other tables, and the second figure counts.
+again, on 1,000 other tables (``--again``), and the second figure counts.
 
-    python -m benchmarks.table_coverage [--tables 400] [--resamples 200] [--processes 2] [--only laws|columns]
+    python -m benchmarks.table_coverage [--tables 400] [--resamples 200] [--again 1000] [--processes 2]
+                                        [--only laws|columns]
 """
 
 import argparse
@@ -29,7 +30,7 @@ CELLS = ((0.5, 200), (0.9, 1_000), (0.99, 10_000), (0.5, 2_000), (0.9, 10_000), 
 ASKED_WIDTH = {100: 2.0, 1000: 1.1}
 COLUMN_QUANTILES, COLUMN_ROWS = (0.5, 0.9), 5_000
 FLOORS = (0.92, 0.93, 0.94)
-AGAIN, AGAIN_TABLES = 0.94, 1_000
+AGAIN = 0.94
 
 
 @dataclass(frozen=True)
@@ -120,15 +121,15 @@ def of_laws(pool: Any, names: Sequence[str], tables: int) -> None:
         _show(each)
 
 
-def of_columns(pool: Any, sizes: dict[str, int], resamples: int) -> None:
+def of_columns(pool: Any, sizes: dict[str, int], resamples: int, more: int) -> None:
     """Print how many columns miss how often."""
     tasks = [(name, q, min(n, COLUMN_ROWS), resamples) for name, n in sizes.items() for q in COLUMN_QUANTILES]
     screened = pool.map(covered, tasks, chunksize=1)
-    suspects = [(each.name, each.q, each.n, AGAIN_TABLES) for each in screened if each.covered < AGAIN]
+    suspects = [(each.name, each.q, each.n, more) for each in screened if each.covered < AGAIN]
     again = {(each.name, each.q): each for each in pool.map(covered, suspects, chunksize=1)}
     found = [again.get((each.name, each.q), each) for each in screened]
     print(f"\n{len(sizes)} real columns, q = 0.5 and 0.9, {resamples} tables of up to {COLUMN_ROWS:,} rows each, drawn")
-    print(f"with replacement from the column, ε = 1; {len(again)} of {len(found)} measured on {AGAIN_TABLES:,} again\n")
+    print(f"with replacement from the column, ε = 1; {len(again)} of {len(found)} measured on {more:,} again\n")
     print("| coverage of interval(0.95) | cells of column and quantile | columns |\n|---|---|---|")
     for floor in FLOORS:
         under = [each for each in found if each.covered < floor]
@@ -155,6 +156,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, default=400)
     parser.add_argument("--resamples", type=int, default=200)
+    parser.add_argument("--again", type=int, default=1_000)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--only", choices=("laws", "columns"))
     options = parser.parse_args()
@@ -168,7 +170,7 @@ def main() -> None:
         if laws:
             of_laws(pool, [law.name for law in laws], options.tables)
         if columns:
-            of_columns(pool, sizes, options.resamples)
+            of_columns(pool, sizes, options.resamples, options.again)
     print(f"\n{time.perf_counter() - began:.0f} s")
 
 

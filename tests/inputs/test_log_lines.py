@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,10 @@ def read(form: LineFormat, *blocks: bytes, omit: bool = True) -> tuple[list[Any]
     lines = LogLines(form, omit_bad=omit)
     rows: list[Any] = []
     for found in [*(lines.feed(block) for block in blocks), lines.finish()]:
-        columns = [found.values.tolist(), found.keys, found.persons]
+        columns = [
+            column.tolist() if hasattr(column, "tolist") else column
+            for column in (found.values, found.keys, found.persons)
+        ]
         rows += zip(*(column if column is not None else [None] * len(found) for column in columns), strict=True)
     return rows, lines.refusal
 
@@ -146,3 +150,48 @@ def test_log_lines__hold_no_more_of_an_endless_line_than_they_need() -> None:
         lines.feed(b"x" * 100_000)
     assert sum(map(len, lines._rest)) < 2 * log_lines.LONGEST_LINE
     assert len(lines.feed(b"\n" + json.dumps({"ms": 1}).encode() + b"\n")) == 2
+
+
+JSON_PIECES = st.sampled_from(
+    [
+        '{"ms": 1.5, "k": "a", "p": 7}',
+        '{"ms": 2, "k": "b", "p": "x"}',
+        '{"ms": 3, "k": 200, "p": 7}',
+        '{"ms": 1}',
+        "",
+        '{"ms": 1, "k": "a", "p": 7}{"ms": 2, "k": "a", "p": 7}',
+        ' {"ms": 1, "k": "a", "p": 7}',
+        '{"ms": "3", "k": "a", "p": 1}',
+        '{"ms": 4, "k": "\\ud800", "p": 7}',
+        '{"ms": 4, "k": "\\u00e4", "p": -0}',
+        '{"ms": NaN, "k": "a", "p": 7}',
+        "{",
+        "}",
+        '{"ms": 1e999, "k": "a", "p": 7}',
+        '{"ms": 12345678901234567890, "k": "a", "p": 7.0}',
+        '{"ms": null, "k": "a", "p": 7}',
+        '{"ms": 1, "ms": 2, "k": "a", "p": 7}',
+        '{"x": {"ms": 9}, "ms": 1, "k": "", "p": 7}',
+        '{"ms": true, "k": "a", "p": 7}',
+        '{"ms": 5, "k": "a\x00b", "p": 7}',
+        '{"ms": 6, "k": "a", "p": 99999999999999999999}',
+        '{"ms": 6, "k": "a}\x01", "p": 1}',
+    ]
+)
+
+
+@settings(max_examples=60)
+@given(lines=st.lists(JSON_PIECES, max_size=4), first=st.booleans(), whole=st.booleans())
+def test_json_lines__are_the_same_one_by_one_and_together(lines: list[str], first: bool, whole: bool) -> None:
+    """Arrow reads many lines at once only where each of them is what it is by itself."""
+    form = json_lines("ms", "k", "p")
+    more = ['{"ms": 0.1, "k": "/home", "p": "x"}' if whole else '{"ms": 0.1, "k": 200, "p": 4}'] * log_lines.FEW_LINES
+    text = ("\n".join([*lines, *more] if first else [*more, *lines]) + "\n").encode()
+    together, _ = read(form, text)
+    alone, _ = read(replace(form, together=None), text)
+    np.testing.assert_array_equal([row[0] for row in together], [row[0] for row in alone])
+    assert [tuple(map(str, row[1:])) for row in together] == [tuple(map(str, row[1:])) for row in alone]
+    good, _ = read(form, "\n".join(more).encode() + b"\n")
+    assert len(good) == log_lines.FEW_LINES
+    assert form.together is not None
+    assert form.together("\n".join(more).encode() + b"\n") is not None, "these are read together"

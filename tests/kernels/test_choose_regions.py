@@ -22,7 +22,7 @@ from dpfrugal.estimators.table.base.base_measure import (
 from dpfrugal.estimators.table.base.codes import INFINITY, codes_of
 from dpfrugal.estimators.table.choices import many_choices
 from dpfrugal.estimators.table.choices.many_choices import Targets, choose_many, compiled
-from dpfrugal.estimators.table.choices.mechanism import Choice, Cut, choose_cut
+from dpfrugal.estimators.table.choices.mechanism import Choice, choose_code
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics
 from dpfrugal.kernels.base_masses import code_at, mass_between, number_between, places
 from dpfrugal.kernels.bit_layout import WORDS
@@ -75,7 +75,7 @@ def one_by_one(
     found: list[int | None] = []
     for at, rows in enumerate(groups):
         left = iter(drawn[at].tolist())
-        answer = choose_cut(statistics(rows), Choice(base, slope), targets[at], Tape(left)).code
+        answer = choose_code(statistics(rows), Choice(base, slope), targets[at], Tape(left))
         found.append(answer if length_hint(left) else None)
     return found
 
@@ -122,11 +122,11 @@ def test_choose_many__uncertain_groups_are_left_to_the_twin(monkeypatch: pytest.
     """Points on, beside and away from a boundary that is known exactly."""
     asked: list[int] = []
 
-    def by_the_twin(rows: OrderStatistics, public: Choice, target: Fraction, bits: Bits) -> Cut:
+    def by_the_twin(rows: OrderStatistics, public: Choice, target: Fraction, bits: Bits) -> int:
         asked.append(1)
-        return choose_cut(rows, public, target, bits)
+        return choose_code(rows, public, target, bits)
 
-    monkeypatch.setattr(many_choices, "choose_cut", by_the_twin)
+    monkeypatch.setattr(many_choices, "choose_code", by_the_twin)
     base = base_of_integers(-1, 1)  # masses 1, 1, 1: boundaries at thirds
     third = 2**64 // 3
     for point, uncertain in ((third, True), (third + 2**25, True), (third + 2**30, False), (2**63, False), (0, False)):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpfrugal.privacy import choice
-from dpfrugal.privacy.choice import Point, Ranges, Weight, below, by_digits, by_floats, choose, geometric_below, slope
+from dpfrugal.privacy.choice import Computed, Point, Ranges, Weight, below, by_digits, by_floats, choose, slope
 from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dpfrugal.privacy.zcdp_conversions import rho_for
 from tests.support.statistics import FALSE_ALARM
@@ -37,8 +37,7 @@ class Script:
 
 def value(weight: Weight) -> mpmath.mpf:
     exponent = mpmath.mpf(weight.exponent.numerator) / weight.exponent.denominator
-    step = mpmath.mpf(weight.step.numerator) / weight.step.denominator
-    return weight.mass * mpmath.fsum(mpmath.exp(-exponent - k * step) for k in range(weight.count))
+    return weight.mass * mpmath.exp(-exponent)
 
 
 def index_at(weights: Sequence[Weight], numerator: int, length: int) -> int:
@@ -59,13 +58,7 @@ def floats(weights: Sequence[Weight]) -> np.ndarray:
 
 fractions = st.builds(Fraction, st.integers(0, 10**6), st.integers(1, 10**5))
 weights_of_any_kind = st.lists(
-    st.builds(
-        Weight,
-        st.one_of(st.integers(0, 5), st.integers(0, 2**150)),
-        fractions,
-        st.integers(1, 4),
-        st.one_of(st.just(Fraction(0)), fractions),
-    ),
+    st.builds(Weight, st.one_of(st.integers(0, 5), st.integers(0, 2**150)), fractions),
     min_size=1,
     max_size=6,
 ).filter(lambda weights: any(weight.mass for weight in weights))
@@ -91,14 +84,6 @@ def test_weight__has_the_digits_that_it_promises(weights: list[Weight], digits: 
         for weight in weights:
             exact, given_ = value(weight), mpmath.mpf(str(weight.to_decimal(digits)))
             assert abs(given_ - exact) <= exact * mpmath.mpf(10) ** -digits
-
-
-def test_weight__of_a_tiny_step_keeps_its_digits() -> None:
-    weight = Weight(3, Fraction(1), 2**32, Fraction(1, 10**25))
-    with mpmath.workdps(120):
-        step = mpmath.mpf(10) ** -25
-        exact = 3 * mpmath.exp(-1) * mpmath.expm1(-step * 2**32) / mpmath.expm1(-step)
-        assert abs(mpmath.mpf(str(weight.to_decimal(50))) / exact - 1) < mpmath.mpf(10) ** -50
 
 
 def test_choose__a_point_on_a_boundary_asks_for_more_bits_until_one_decides() -> None:
@@ -128,7 +113,7 @@ def test_choose__weights_beyond_floats_are_left_to_the_digits() -> None:
 
 
 def test_choose__enumerated_over_few_bits_has_exact_probabilities() -> None:
-    weights = [Weight(1, Fraction(0)), Weight(2, Fraction(0)), Weight(1, Fraction(0), 5)]
+    weights = [Weight(1, Fraction(0)), Weight(2, Fraction(0)), Weight(5, Fraction(0))]
     points = (Script(point << TAIL_LENGTH | TAIL, 8 + TAIL_LENGTH) for point in range(256))
     chosen = Counter(choose(floats(weights), lambda: weights, point) for point in points)
     assert chosen == {0: 32, 1: 64, 2: 160}
@@ -142,7 +127,7 @@ def p_value(observed: Sequence[int], expected: Sequence[float]) -> float:
 
 @pytest.mark.parametrize("fallback", [False, True])
 def test_choose__draws_the_distribution_and_no_other(fallback: bool) -> None:
-    weights = [Weight(3, Fraction(0)), Weight(10, Fraction(1)), Weight(2, Fraction(1, 3), 4, HALF), Weight(0, HALF)]
+    weights = [Weight(3, Fraction(0)), Weight(10, Fraction(1)), Weight(4, Fraction(1, 3)), Weight(0, HALF)]
     approximate = np.zeros(4) if fallback else floats(weights)
     draws = Counter(choose(approximate, lambda: weights) for _ in range(3000 if fallback else 20_000))
     exact = floats(weights)[:3] / floats(weights).sum()
@@ -153,22 +138,19 @@ def test_choose__draws_the_distribution_and_no_other(fallback: bool) -> None:
     assert p_value(observed, off / off.sum()) < FALSE_ALARM, "a wrong exponent must be noticed"
 
 
-def test_geometric_below__draws_the_distribution_and_no_other() -> None:
-    step, count = Fraction(1, 5), 11
-    draws = Counter(geometric_below(count, step) for _ in range(4000))
-    exact = np.exp(-0.2 * np.arange(count))
-    observed = [draws[k] for k in range(count)]
-    assert sum(observed) == 4000
-    assert p_value(observed, exact / exact.sum()) > FALSE_ALARM
-    wrong = np.exp(-0.3 * np.arange(count))
-    assert p_value(observed, wrong / wrong.sum()) < FALSE_ALARM
-
-
-def test_geometric_below__is_uniform_for_no_step_and_certain_for_one_number() -> None:
-    assert {geometric_below(3, Fraction(0)) for _ in range(200)} == {0, 1, 2}
-    assert geometric_below(1, Fraction(5)) == 0
+def test_below__is_uniform_and_certain_for_one_number() -> None:
     assert below(1) == 0
     assert Counter(below(5, Script(point, 3)) for point in range(5)) == dict.fromkeys(range(5), 1)
+
+
+def test_choose__a_margin_of_the_caller_counts_where_it_is_larger() -> None:
+    """A computed weight decides where float sums may be off by more than floats are."""
+    weights = [Weight(1, Fraction(0)), Weight(1, Fraction(0))]
+    exact = [Computed(weight.to_decimal) for weight in weights]
+    beside = Script(int(2**64 * 0.501), 64)
+    assert choose(np.array([0.998, 1.0]), lambda: exact, beside, margin=0.01) == 1
+    assert by_floats(np.array([0.998, 1.0]), Point(Script(int(2**64 * 0.501), 64)), margin=0.01) is None
+    assert by_floats(np.array([0.998, 1.0]), Point(Script(int(2**64 * 0.501), 64))) == 1
 
 
 ranges = st.builds(lambda a, b: Ranges(Fraction(a, 7), Fraction(b, 49)), st.integers(1, 500), st.integers(1, 500))

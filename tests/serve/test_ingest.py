@@ -161,6 +161,17 @@ def test_traces__a_wrong_body_is_refused_for_good_in_the_encoding_of_the_request
         assert message.endswith(".")
 
 
+def test_traces__spans_without_end_are_refused_before_they_take_memory(tmp_path: Path) -> None:
+    request = ExportTraceServiceRequest()
+    scope: Any = request.resource_spans.add().scope_spans.add()
+    for _ in range(200_000):
+        scope.spans.add()
+    bodies = ((request.SerializeToString(), PROTOBUF), (b'{"resourceSpans":[' + b"{}," * 99 + b"{}]}", JSON))
+    with served(tmp_path, SPANS) as one:
+        statuses = [one.client().post("/v1/traces", content=body, headers=kind).status_code for body, kind in bodies]
+    assert statuses == [413, 200]
+
+
 def test_traces__a_server_that_stops_says_send_it_again(tmp_path: Path) -> None:
     with served(tmp_path, SPANS) as one:
         one.server.stop()

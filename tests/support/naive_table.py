@@ -1,23 +1,24 @@
-"""The table's mechanism by its definition: one answer at a time, in a world of few answers."""
+"""The table's mechanism by its definition: one answer, or several together, at a time, in a world of few answers."""
 
+import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 
 from dpfrugal.estimators.table.base.base_measure import Base, Component, Regions
 from dpfrugal.estimators.table.base.spreads import Binades, Even
-from dpfrugal.estimators.table.choices import mechanism
-from dpfrugal.estimators.table.choices.answers import choice_of, target_of
-from dpfrugal.estimators.table.choices.mechanism import Choice, Cut, Scores
-from dpfrugal.estimators.table.choices.plan import Plan
+from dpfrugal.estimators.table.choices.joint_choice import Joint, JointChoice
+from dpfrugal.estimators.table.choices.mechanism import Choice, Scores
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, SortedRows
-from dpfrugal.privacy.choice import Total
 
 DIGITS = 60
-Distribution = dict[Cut, Decimal]
+Answer = TypeVar("Answer", bound=Hashable)
+Codes = tuple[int, ...]
 SMALL_WORLD = Base(0, 6, (Component(3, Even()), Component(1, Binades(2))))
 
 
@@ -33,94 +34,130 @@ def exponential(exponent: Fraction) -> Decimal:
     return (Decimal(-exponent.numerator) / Decimal(exponent.denominator)).exp()
 
 
-def normalised(weights: Distribution) -> Distribution:
+def normalised(weights: Mapping[Answer, Decimal]) -> dict[Answer, Decimal]:
     with localcontext(prec=DIGITS):
         total = sum(weights.values())
-        return {cut: weight / total for cut, weight in weights.items() if weight}
+        return {answer: weight / total for answer, weight in weights.items() if weight}
 
 
-def share(position: int) -> Fraction:
-    """Of the equal rows to the left of a position: from the middle outwards 3/8 of them, 3/32, … in one stretch."""
-    bits = mechanism.POSITIONS.bits
-    half = sum(2**each for each in bits)
-    if position > half:
-        return 1 - share(2 * half - position)
-    left, end = half - position, Fraction(1, 2)
-    for stage in reversed(range(len(bits))):
-        start = end / 4 if stage else Fraction(0)
-        if left <= 2 ** bits[stage]:
-            return end - (end - start) * Fraction(left, 2 ** bits[stage])
-        left, end = left - 2 ** bits[stage], start
-    raise AssertionError("the stretches have all positions")
-
-
-def naive(rows: Sequence[int], public: Choice, target: Fraction) -> Distribution:
-    """P(y) ∝ base(y)·exp(−slope·distance), within the cap on either side; the same for every position of every y."""
-    weights: Distribution = {}
+def naive(rows: Sequence[int], public: Choice, target: Fraction) -> dict[int, Decimal]:
+    """P(y) ∝ base(y)·exp(−slope·distance), within the cap on either side."""
+    weights = {}
     with localcontext(prec=DIGITS):
         for code in range(public.base.low, public.base.high + 1):
-            below, equal = sum(row < code for row in rows), rows.count(code)
-            first, last = 0, mechanism.POSITIONS.last
-            if public.low and public.low.code == code and public.low.position is not None:
-                first = public.low.position
-            if public.high and public.high.code == code and public.high.position is not None:
-                last = public.high.position
-            ranks = [below + share(at) * equal for at in range(first, last + 1)]
-            distances = {Cut(code, first + at): abs(rank - target) for at, rank in enumerate(ranks)}
-            if not public.cuts:
-                distances = {Cut(code): max(ranks[0] - target, target - ranks[-1], Fraction(-public.cap))}
-            for cut, distance in distances.items():
-                exponent = public.slope * min(distance, Fraction(public.cap))
-                weights[cut] = mass(public.base, code) * exponential(exponent)
+            below, upto = sum(row < code for row in rows), sum(row <= code for row in rows)
+            distance = max(below - target, target - upto, Fraction(-public.cap))
+            weights[code] = mass(public.base, code) * exponential(public.slope * min(distance, Fraction(public.cap)))
     return normalised(weights)
 
 
-def drawn(rows: OrderStatistics, public: Choice, target: Fraction) -> Distribution:
+def drawn(rows: OrderStatistics, public: Choice, target: Fraction) -> dict[int, Decimal]:
     """What the mechanism draws: the weights it chooses by, divided as it draws within what was chosen."""
     scores, base = Scores(rows, public, target), public.base
-    codes = scores._window.codes.tolist()
-    ends = [base.low - 1, *(end for code in codes for end in (code - 1, code)), base.high]
-    positions = range(mechanism.POSITIONS.last + 1) if public.cuts else (None,)
-    weights: Distribution = {}
+    weights: dict[int, Decimal] = {}
     with localcontext(prec=DIGITS):
         for region, weight in enumerate(scores.exact()):
-            if isinstance(weight, Total):
-                for piece, part in zip(scores._pieces(region // 2), weight.parts, strict=True):
-                    for at in range(part.count):
-                        cut = Cut(codes[region // 2], piece.first + piece.direction * at)
-                        assert cut not in weights
-                        weights[cut] = part.mass * exponential(part.exponent + at * part.step)
-            else:
-                each = exponential(weight.exponent)
-                for code in range(ends[region] + 1, ends[region + 1] + 1):
-                    weights |= {Cut(code, at): mass(base, code) * each for at in positions}
+            for code in codes_in(scores._window.codes.tolist(), base, region):
+                weights[code] = mass(base, code) * exponential(weight.exponent)
     return normalised(weights)
 
 
-def transcripts(rows: OrderStatistics, plan: Plan, base: Base) -> dict[tuple[Cut, ...], Decimal]:
-    """The joint distribution of all answers of a plan, in the order of its steps."""
+def codes_in(at: Sequence[int], base: Base, region: int) -> range:
+    """The codes of a region: gap, code, gap, …, code, gap."""
+    ends = [base.low - 1, *(end for code in at for end in (code - 1, code)), base.high]
+    return range(ends[region] + 1, ends[region + 1] + 1)
 
-    def grown(found: dict[int, Cut], probability: Decimal) -> Iterator[tuple[tuple[Cut, ...], Decimal]]:
-        if len(found) == len(plan.steps):
-            yield tuple(found.values()), probability
-            return
-        step = plan.steps[len(found)]
-        public = choice_of(plan, step, base, found)
-        for cut, chance in drawn_once(public, target_of(step, rows, public)).items():
-            yield from grown(found | {step.quantile: cut}, probability * chance)
 
-    known: dict[tuple[Choice, Fraction], Distribution] = {}
+def ranks(rows: Sequence[int], code: int) -> tuple[Fraction, Fraction]:
+    """The ranks that an answer of several may have."""
+    below, equal = sum(row < code for row in rows), rows.count(code)
+    if not equal:
+        return Fraction(below), Fraction(below)
+    return below + Fraction(1, 2), below + equal - Fraction(1, 2)
 
-    def drawn_once(public: Choice, target: Fraction) -> Distribution:
-        key = (public, target)
-        if key not in known:
-            known[key] = drawn(rows, public, target)
-        return known[key]
+
+def naive_distance(rows: Sequence[int], quantiles: Sequence[Fraction], answers: Sequence[int]) -> Fraction:
+    """The least Σ |dⱼ₊₁ − dⱼ| over ranks that do not decrease: one with its ends among those of all answers, or 0."""
+    targets = [q * len(rows) for q in quantiles]
+    allowed = [ranks(rows, code) for code in answers]
+    ends = {end - target for pair, target in zip(allowed, targets, strict=True) for end in pair} | {Fraction(0)}
+    best: dict[Fraction, Fraction] = {Fraction(0): Fraction(0)}  # of each place of the last answer
+    last = Fraction(0)
+    for (low, high), target in zip(allowed, targets, strict=True):
+        places = [place for place in ends if low <= place + target <= high]
+        best = {
+            place: min(far + abs(place - before) for before, far in best.items() if before + last <= place + target)
+            for place in places
+            if any(before + last <= place + target for before in best)
+        }
+        last = target
+    return min(far + abs(place) for place, far in best.items())
+
+
+def ascending(base: Base, number: int) -> Iterator[Codes]:
+    return itertools.combinations_with_replacement(range(base.low, base.high + 1), number)
+
+
+def base_weight(base: Base, answers: Codes) -> Fraction:
+    """That of answers drawn one by one and sorted, but for a constant."""
+    runs = math.prod(math.factorial(run) for run in Counter(answers).values())
+    return Fraction(math.prod(mass(base, code) for code in answers), runs)
+
+
+def naive_jointly(rows: Sequence[int], public: JointChoice) -> dict[Codes, Decimal]:
+    """P(y₁, …, yₘ) ∝ base(y₁, …, yₘ)·exp(−slope·min(distance, 2·cap))."""
+    weights = {}
+    with localcontext(prec=DIGITS):
+        for answers in ascending(public.base, len(public.quantiles)):
+            weight = base_weight(public.base, answers)
+            distance = min(naive_distance(rows, public.quantiles, answers), Fraction(2 * public.cap))
+            weights[answers] = Decimal(weight.numerator) / weight.denominator * exponential(public.slope * distance)
+    return normalised(weights)
+
+
+def drawn_jointly(rows: OrderStatistics, public: JointChoice) -> dict[Codes, Decimal]:
+    """What the mechanism draws: regions by the weights that it chooses by, answers in them, and what it draws again."""
+    joint, base, number = Joint(rows, public), public.base, len(public.quantiles)
+    walks: dict[tuple[int, ...], Decimal] = defaultdict(Decimal)
+    weights: dict[Codes, Decimal] = {}
+
+    def follow(answer: int, following: int | None, among: range, chance: Decimal, walk: tuple[int, ...]) -> None:
+        slices = slice(None) if following is None else slice(among.start, among.stop)
+        exact = [each.to_decimal(DIGITS) for each in joint._exactly(answer, following, slices)]
+        total = sum(exact)
+        for state, weight in enumerate(exact, among.start):
+            if state == among.stop:
+                walks[()] += chance * weight / total
+            elif answer == 0:
+                walks[walk] += chance * weight / total
+            else:
+                level = joint.levels[answer]
+                before = range(level.sources[state], level.source_ends[state])
+                follow(answer - 1, state, before, chance * weight / total, (int(level.regions[state]), *walk))
 
     with localcontext(prec=DIGITS):
-        return dict(grown({}, Decimal(1)))
+        follow(number, None, range(joint.levels[number].weights.size), Decimal(1), ())
+        places = joint.codes.tolist()
+        found = {answers: _decimal(base_weight(base, answers)) for answers in ascending(base, number)}
+        whole = sum(found.values())
+        of_code = {code: region for region in range(2 * len(places) + 1) for code in codes_in(places, base, region)}
+        of_regions: dict[tuple[int, ...], Decimal] = defaultdict(Decimal)
+        for answers, weight in found.items():
+            of_regions[tuple(of_code[code] for code in answers)] += weight
+        for answers, weight in found.items():
+            regions = tuple(of_code[code] for code in answers)
+            weights[answers] = Decimal(0)
+            if not joint._counts(answers):
+                weights[answers] += walks[()] * weight / whole
+            if regions in walks and joint.chain.distance(regions) <= joint.reach:
+                weights[answers] += walks[regions] * weight / of_regions[regions]
+    return normalised(weights)
 
 
-def renyi(p: dict[tuple[Cut, ...], Decimal], q: dict[tuple[Cut, ...], Decimal], order: float) -> float:
+def _decimal(number: Fraction) -> Decimal:
+    return Decimal(number.numerator) / number.denominator
+
+
+def renyi(p: Mapping[Answer, Decimal], q: Mapping[Answer, Decimal], order: float) -> float:
     terms = (order * float(p[at].ln()) + (1 - order) * float(q[at].ln()) for at in p)
     return math.log(math.fsum(math.exp(term) for term in terms)) / (order - 1)

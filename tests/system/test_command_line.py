@@ -160,8 +160,8 @@ def test_command_line__ends_in_a_sentence_on_bad_files(parquet: Path, tmp_path: 
         (["--epsilon", "1"], "quantile"),
         (["-q", "x", "--epsilon", "1"], "--quantile must be a number"),
         (["-q", "0.5,x", "--epsilon", "1"], "--quantile must be a number"),
-        (["-q", "0.5", "--epsilon", "x"], "valid"),
-        (["-q", "0.5", "--epsilon", "1", "--bogus"], "No such option"),
+        (["-q", "0.5", "--epsilon", "x"], "must be a number"),
+        (["-q", "0.5", "--epsilon", "1", "--bogus"], "There is no option --bogus"),
     ],
 )
 def test_command_line__ends_in_a_sentence_on_bad_options(options: list[str], word: str) -> None:

@@ -14,14 +14,13 @@ import pytest
 from dpfrugal.estimators.table.base.base_measure import Base, base_of_doubles
 from dpfrugal.estimators.table.base.codes import codes_of
 from dpfrugal.estimators.table.choices import mechanism
-from dpfrugal.estimators.table.choices.levels import evenly, ranges, steps_of
-from dpfrugal.estimators.table.choices.mechanism import Choice, Cut, Scores
-from dpfrugal.estimators.table.choices.plan import Asked, Plan, planned
-from dpfrugal.estimators.table.choices.positions import Positions
+from dpfrugal.estimators.table.choices.joint_choice import JointChoice
+from dpfrugal.estimators.table.choices.mechanism import Choice, Scores
+from dpfrugal.estimators.table.choices.plan import Asked, joint_range, plan_of, planned
 from dpfrugal.parameters import Neighbours
-from dpfrugal.privacy.choice import Ranges, Total, Weight, slope
+from dpfrugal.privacy.choice import Ranges, Weight, slope
 from dpfrugal.privacy.guarantees import ZCDP, PureDP
-from tests.support.naive_table import DIGITS, SMALL_WORLD, renyi, statistics, transcripts
+from tests.support.naive_table import DIGITS, SMALL_WORLD, naive_distance, naive_jointly, renyi, statistics
 
 EPSILON = 1.0
 Table = tuple[int, ...]
@@ -57,7 +56,7 @@ def densities(rows: Table, public: Choice, target: Fraction) -> dict[int, Decima
     """The probability of each place per base mass; 0 where the base has none."""
     scores = Scores(statistics(rows), public, target)
     codes = scores._window.codes.tolist()
-    weights = [weight for weight in scores.exact() if isinstance(weight, Weight)]
+    weights = scores.exact()
     found = {}
     with localcontext(prec=DIGITS):
         total = sum(weight.to_decimal(DIGITS) for weight in weights)
@@ -99,7 +98,7 @@ def test_one_quantile__every_ratio_of_probabilities_is_within_the_guarantee(
     q: Fraction, relation: Neighbours, cap: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mechanism, "CAP", cap)
-    (steepness,) = planned((q,), PureDP(epsilon=EPSILON), relation).slopes
+    steepness = 2 * planned((q,), PureDP(epsilon=EPSILON), relation).slope
     largest, widest = losses(q, lambda _: Choice(base_of_doubles(), steepness), relation)
     assert largest <= EPSILON * (1 + 1e-12)
     assert widest <= EPSILON * (1 + 1e-12), "bounded range, which zCDP rests on"
@@ -126,9 +125,8 @@ def test_one_quantile__planted_mistakes_are_detected() -> None:
         return replace(right, slope=Fraction(EPSILON))
 
     class DepthTwice(Scores):
-        def exact(self) -> Sequence[Weight | Total]:
-            weights = [weight for weight in super().exact() if isinstance(weight, Weight)]
-            return [replace(each, exponent=min(each.exponent, 2 * each.exponent)) for each in weights]
+        def exact(self) -> Sequence[Weight]:
+            return [replace(each, exponent=min(each.exponent, 2 * each.exponent)) for each in super().exact()]
 
     assert losses(q, lambda _: right, "replace")[1] <= EPSILON * (1 + 1e-12)
     with pytest.MonkeyPatch.context() as patch:
@@ -142,67 +140,131 @@ def test_one_quantile__planted_mistakes_are_detected() -> None:
 
 def test_one_quantile__a_replaced_row_that_becomes_missing_is_covered() -> None:
     """With nan_policy="omit" a replaced row may vanish: that is a removal, at the slope of a replacement."""
-    (steepness,) = planned((Fraction(9, 10),), PureDP(epsilon=EPSILON), "replace").slopes
+    steepness = 2 * planned((Fraction(9, 10),), PureDP(epsilon=EPSILON), "replace").slope
     public = Choice(base_of_doubles(), steepness)
     assert max(losses(q, lambda _: public, "add-remove")[1] for q in QUANTILES) <= EPSILON * (1 + 1e-12)
 
 
-# Several quantiles, in a world of few answers, so that all transcripts can be enumerated.
-FEW_LETTERS = [0, 1, 3]
-FEW_POSITIONS = Positions((0,))
-WORLD: Base = replace(SMALL_WORLD, high=3)
-PLANS = {
-    "halving": ((Fraction(1, 4), Fraction(1, 2), Fraction(9, 10)), 1),
-    "two pivots": ((Fraction(1, 4), Fraction(1, 2), Fraction(9, 10)), 2),
-    "flat": ((Fraction(1, 3), Fraction(1, 2)), 2),
-    "three levels": ((Fraction(1, 5), Fraction(2, 5), Fraction(3, 5), Fraction(4, 5)), 1),
+# Several quantiles. Only the order of codes counts, so answers lie at every letter, between each two, and beyond them.
+SEVERAL = {
+    "two": (Fraction(1, 3), Fraction(1, 2)),
+    "near the ends": (Fraction(1, 10), Fraction(9, 10)),
+    "three": (Fraction(1, 4), Fraction(1, 2), Fraction(9, 10)),
+    "four": (Fraction(1, 5), Fraction(2, 5), Fraction(3, 5), Fraction(4, 5)),
 }
+FEW_LETTERS = [1, 3, 5]
+FEW_PLACES = range(7)
+Distance = Callable[[Table, Sequence[Fraction], Sequence[int]], Fraction]
 
 
-def plan_of(name: str, guarantee: PureDP | ZCDP, relation: Neighbours) -> Plan:
-    quantiles, pivots = PLANS[name]
-    steps = steps_of(quantiles, evenly(len(quantiles), pivots))
-    parts = ranges(steps, relation)
-    total = Ranges(sum((p.l1 for p in parts), Fraction(0)), sum((p.l2_squared for p in parts), Fraction(0)))
-    return Plan(Asked(quantiles, guarantee, relation), steps, (slope(guarantee, total),) * len(parts))
+def widest(
+    quantiles: tuple[Fraction, ...], relation: Neighbours, most: int, cap: int = 1000, of: Distance = naive_distance
+) -> Fraction:
+    """The largest range of changes of the distance, over all neighbours of at most so many rows: in rationals."""
+    answers = list(itertools.combinations_with_replacement(FEW_PLACES, len(quantiles)))
 
+    @cache
+    def known(rows: Table) -> list[Fraction]:
+        return [min(of(rows, quantiles, each), Fraction(cap)) for each in answers]
 
-def joint(plan: Plan) -> Callable[[Table], dict[tuple[Cut, ...], Decimal]]:
-    return cache(lambda rows: transcripts(statistics(rows), plan, WORLD))
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("name", PLANS)
-def test_several_quantiles__every_ratio_of_transcripts_is_within_the_guarantee(
-    name: str, relation: Neighbours, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mechanism, "POSITIONS", FEW_POSITIONS)
-    known = joint(plan_of(name, PureDP(epsilon=EPSILON), relation))
-    most = 2 if name in ("three levels", "two pivots") else 3
-    largest = 0.0
+    largest = Fraction(0)
     for rows, other in neighbours(FEW_LETTERS, most, relation):
-        first, second = known(rows), known(other)
-        assert first.keys() == second.keys(), "the same answers are possible, whatever the rows"
-        largest = max(largest, *(float((p / second[at]).ln()) for at, p in first.items()))
-    assert 0.25 * EPSILON < largest <= EPSILON * (1 + 1e-12)
+        changes = [first - second for first, second in zip(known(rows), known(other), strict=True)]
+        largest = max(largest, max(changes) - min(changes))
+    return largest
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("name", ["halving", "two pivots", "flat"])
-def test_several_quantiles__renyi_divergences_are_within_zcdp(
-    name: str, relation: Neighbours, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("cap", [1, 1000])
+def test_several_quantiles__the_range_of_distances_is_within_the_bound(
+    name: str, relation: Neighbours, cap: int
 ) -> None:
-    monkeypatch.setattr(mechanism, "POSITIONS", FEW_POSITIONS)
-    known = joint(plan_of(name, ZCDP(rho=0.125), relation))
-    for rows, other in neighbours(FEW_LETTERS, 2 if name == "two pivots" else 3, relation):
+    quantiles = SEVERAL[name]
+    bound = joint_range(quantiles, relation)
+    found = widest(quantiles, relation, 2 if name == "four" else 4, cap)
+    assert found <= bound
+    if cap > 1 and name != "four":
+        assert found > bound * Fraction(3, 5), "most of the range is attained: the enumeration can fail"
+
+
+def test_several_quantiles__a_replaced_row_that_becomes_missing_is_covered() -> None:
+    assert all(joint_range(asked, "add-remove") <= joint_range(asked, "replace") for asked in SEVERAL.values())
+
+
+def test_several_quantiles__planted_mistakes_are_detected() -> None:
+    def to_the_nearest_rank(rows: Table, quantiles: Sequence[Fraction], answers: Sequence[int]) -> Fraction:
+        """Every answer takes the rank nearest to its own target, whatever the others take."""
+        walk = [Fraction(0)]
+        for q, code in zip(quantiles, answers, strict=True):
+            below, upto = (sum(row < code for row in rows), sum(row <= code for row in rows))
+            walk.append(min(max(Fraction(0), below - q * len(rows)), upto - q * len(rows)))
+        return sum((abs(after - before) for before, after in itertools.pairwise([*walk, Fraction(0)])), Fraction(0))
+
+    def sum_of_distances(rows: Table, quantiles: Sequence[Fraction], answers: Sequence[int]) -> Fraction:
+        """Each quantile by itself, all at the price of one."""
+        return sum(
+            (naive_distance(rows, (q,), (code,)) for q, code in zip(quantiles, answers, strict=True)), Fraction(0)
+        )
+
+    def cap_of_the_data(rows: Table, quantiles: Sequence[Fraction], answers: Sequence[int]) -> Fraction:
+        return min(naive_distance(rows, quantiles, answers), Fraction(0 if 5 in rows else 8))
+
+    three = SEVERAL["three"]
+    for mistake in (to_the_nearest_rank, sum_of_distances, cap_of_the_data):
+        assert widest(three, "replace", 4, of=mistake) > joint_range(three, "replace"), mistake.__name__
+    two = SEVERAL["two"]
+    assert widest(two, "add-remove", 4, of=sum_of_distances) > joint_range(two, "add-remove")
+
+
+# With probabilities: the whole distribution, in a world of few answers, one of which no row has.
+WORLD: Base = replace(SMALL_WORLD, high=3)
+LETTERS_OF_WORLD = [0, 1, 3]
+
+
+def joint(public: JointChoice) -> Callable[[Table], dict[tuple[int, ...], Decimal]]:
+    return cache(lambda rows: naive_jointly(rows, public))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", ["two", "three"])
+def test_several_quantiles__every_ratio_of_probabilities_is_within_the_guarantee(
+    name: str, relation: Neighbours
+) -> None:
+    def largest(steepness: Fraction) -> float:
+        known, found = joint(JointChoice(WORLD, SEVERAL[name], steepness)), 0.0
+        for rows, other in neighbours(LETTERS_OF_WORLD, 3, relation):
+            first, second = known(rows), known(other)
+            assert first.keys() == second.keys(), "the same answers are possible, whatever the rows"
+            found = max(found, *(float((p / second[at]).ln()) for at, p in first.items()))
+        return found
+
+    steepness = planned(SEVERAL[name], PureDP(epsilon=EPSILON), relation).slope
+    assert 0.25 * EPSILON < largest(steepness) <= EPSILON * (1 + 1e-12)
+    assert largest(4 * steepness) > EPSILON, "four times as steep as is allowed"
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_several_quantiles__renyi_divergences_are_within_zcdp(relation: Neighbours) -> None:
+    quantiles = SEVERAL["three"]
+    known = joint(JointChoice(WORLD, quantiles, planned(quantiles, ZCDP(rho=0.125), relation).slope))
+    for rows, other in neighbours(LETTERS_OF_WORLD, 3, relation):
         for order in (1.25, 2.0, 6.0, 40.0):
             assert renyi(known(rows), known(other), order) <= order * 0.125 * (1 + 1e-9)
 
 
-def test_several_quantiles__planted_mistakes_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four times as steep as the guarantee allows; what is attained on so few rows is a third of what is allowed."""
-    monkeypatch.setattr(mechanism, "POSITIONS", FEW_POSITIONS)
-    plan = plan_of("halving", PureDP(epsilon=EPSILON), "replace")
-    known = joint(replace(plan, slopes=tuple(4 * each for each in plan.slopes)))
-    pairs = neighbours(FEW_LETTERS, 3, "replace")
-    assert any((p / known(other)[at]).ln() > EPSILON for rows, other in pairs for at, p in known(rows).items())
+def test_several_quantiles__a_row_that_changes_its_group_is_within_the_guarantee() -> None:
+    """It is removed from one group and added to the other: the losses of both add up."""
+    quantiles = SEVERAL["two"]
+    plan = plan_of(Asked(quantiles, PureDP(epsilon=EPSILON), grouped=True))
+
+    def worst(steepness: Fraction) -> float:
+        known = joint(JointChoice(WORLD, quantiles, steepness))
+        removed, added = 0.0, 0.0
+        for rows, other in neighbours(LETTERS_OF_WORLD, 3, "add-remove"):
+            loss = max(float((p / known(other)[at]).ln()) for at, p in known(rows).items())
+            removed, added = (max(removed, loss), added) if len(rows) > len(other) else (removed, max(added, loss))
+        return removed + added
+
+    assert 0.25 * EPSILON < worst(plan.slope) <= EPSILON * (1 + 1e-12)
+    assert worst(4 * plan.slope) > EPSILON

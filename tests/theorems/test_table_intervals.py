@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 
 from dpfrugal.estimators.table.base.base_measure import base_of_integers
-from dpfrugal.estimators.table.choices.answers import choice_of, target_of
+from dpfrugal.estimators.table.choices.answers import single_choice
 from dpfrugal.estimators.table.choices.intervals import BITS, IntervalRule, Margin
 from dpfrugal.estimators.table.choices.plan import Asked, Plan, plan_of
 from dpfrugal.estimators.table.choices.radius import Spares, radii_around
@@ -114,12 +114,10 @@ Row = tuple[str, int]
 
 def grouped(rows: Sequence[Row], plan: Plan) -> dict[tuple[int, int], Decimal]:
     """The joint distribution of the values of both groups."""
-    (step,) = plan.steps
-    parts = []
+    (q,), parts = plan.quantiles, []
     for key in "ab":
         table = statistics(tuple(sorted(value for each, value in rows if each == key)))
-        public = choice_of(plan, step, WORLD, {})
-        parts.append({cut.code: p for cut, p in drawn(table, public, target_of(step, table, public)).items()})
+        parts.append(drawn(table, single_choice(plan, WORLD), q * table.rows))
     with localcontext(prec=DIGITS):
         return {(a, b): p * r for a, p in parts[0].items() for b, r in parts[1].items()}
 
@@ -152,5 +150,5 @@ def test_groups__charged_once_are_detected() -> None:
     """The slope of one group: a row that changes its key has the loss of two removals."""
     q = Fraction(9, 10)
     plan = plan_of(Asked((q,), PureDP(epsilon=EPSILON), grouped=True))
-    charged_once = replace(plan, slopes=tuple(4 * each for each in plan.slopes))
+    charged_once = replace(plan, slope=4 * plan.slope)
     assert worst(charged_once) > EPSILON

@@ -14,8 +14,8 @@ from dpfrugal.audit.table_cases import HIGH, LAST, NEXT, TOP, ZERO, added_cases,
 from dpfrugal.estimators.table.base.base_measure import Base
 from dpfrugal.estimators.table.base.codes import codes_of
 from dpfrugal.estimators.table.base.kinds import FLOATS, hinted
-from dpfrugal.estimators.table.choices.levels import range_of
 from dpfrugal.estimators.table.choices.mechanism import Choice, Scores
+from dpfrugal.estimators.table.choices.plan import range_of
 from dpfrugal.estimators.table.rows.order_statistics import SortedRows
 from dpfrugal.privacy import choice
 from dpfrugal.privacy.choice import Bits, Ranges, slope
@@ -41,7 +41,7 @@ def scores(rows: Items, quantile: float, public: Choice) -> Scores:
 def chosen(rows: Items, quantile: float, public: Choice, bits: Bits | None = None) -> float:
     """One choice, as ``private_quantiles`` makes it."""
     found = scores(rows, quantile, public)
-    return float(FLOATS.answer(found.draw(choice.choose(found.approximate, found.exact, bits), bits).code))
+    return float(FLOATS.answer(found.draw(choice.choose(found.approximate, found.exact, bits), bits)))
 
 
 def ranges(total: Fraction, count: int = 1) -> Ranges:

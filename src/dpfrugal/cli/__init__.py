@@ -23,12 +23,14 @@ from dpfrugal.cli.demo import demo
 from dpfrugal.cli.describe import describe
 from dpfrugal.cli.options import EstimatorOptions, KeyOptions
 from dpfrugal.cli.output_files import usable_output
+from dpfrugal.cli.overview import OVERVIEW
 from dpfrugal.cli.paper import paper
 from dpfrugal.cli.plan import plan
 from dpfrugal.cli.quantile import quantile
 from dpfrugal.cli.serve import serve
 from dpfrugal.cli.streams.watch_options import LineOptions, WindowOptions
 from dpfrugal.cli.table.table_options import TableOptions
+from dpfrugal.cli.usage_errors import sentence
 from dpfrugal.cli.watch import watch
 from dpfrugal.errors import DPFrugalError, ParameterError
 from dpfrugal.outside_text import in_line
@@ -60,7 +62,7 @@ class Command(TyperCommand):
 
 app: typer.Typer = typer.Typer(
     help="Differentially private quantiles: of tables and files, of streams, in all and per key.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -84,14 +86,17 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def common(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", callback=_show_version, help="Show the version.")] = False,
 ) -> None:
     """Differentially private quantiles: of tables and files, of streams, in all and per key."""
+    if context.invoked_subcommand is None:
+        typer.echo(OVERVIEW, nl=False)
 
 
-def in_options(sentence: str) -> str:
+def in_options(said_by_library: str) -> str:
     """A sentence of the library with the names of its parameters replaced by those of the options."""
-    said = re.sub(r'\b([a-z_]+)="(\w+)"', lambda found: f"--{found[1].replace('_', '-')} {found[2]}", sentence)
+    said = re.sub(r'\b([a-z_]+)="(\w+)"', lambda found: f"--{found[1].replace('_', '-')} {found[2]}", said_by_library)
     said = said.replace("header=True", "--header")
     found = re.match(r"(\w+)(?: and (\w+))? (?=must |is |does )", said)
     names = [name for name in found.groups() if name] if found else []
@@ -131,9 +136,7 @@ def main() -> None:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
         else:
-            command = "" if error.ctx is None else f" (see {error.ctx.command_path} --help)"
-            said = " ".join(error.format_message().rstrip(".").split()).replace("Value error, ", "")  # pydantic's words
-            _say(f"{said}{command}.")
+            _say(sentence(error, sys.argv[1:]))
     except DPFrugalError as error:
         _say(" ".join([in_options(str(error)), *getattr(error, "__notes__", ())]))
     except (KeyboardInterrupt, typer.Abort):

@@ -149,7 +149,8 @@ class SegmentRelease(Release):
     """Released from noisy counts of segments, with a confidence interval for each true quantile.
 
     ``items`` are those of the segments it rests on. ``stable`` is False where segments disagree by more than chance
-    explains: the stream is sorted, or drifts.
+    explains: the stream is sorted, or drifts, and intervals are unbounded or wide. True is no proof of the opposite;
+    how often either is wrong on real columns is in docs/accuracy.md.
     """
 
     stable: bool

@@ -1,16 +1,17 @@
 """Lines of a stream as rows: a number, and where they are wanted a key and a person.
 
 ``LogLines`` is fed bytes as they arrive. Every line is one row, so that the number of rows never depends on what is in
-them; a line that does not fit is a row without a value, or ends the stream with its number (never its content). Lines
-of one number are read by Arrow where there are many; JSON objects, logfmt and regular expressions line by line, so that
-no line can change how another one is read.
+them; a line that does not fit is a row without a value, or ends the stream with its number (never its content). Where
+there are many lines that are numbers or JSON objects and nothing else, Arrow reads them together; all others are read
+one by one, so that no line can change how another one is read.
 """
 
+import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -33,8 +34,8 @@ class LogRows:
     """Rows in the order of their lines; a value that is missing is NaN."""
 
     values: NDArray[np.float64] = field(repr=False)
-    keys: Sequence[str | None] | None = field(repr=False, default=None)
-    persons: Sequence[str | None] | None = field(repr=False, default=None)
+    keys: Any = field(repr=False, default=None)  # lists or Arrow arrays of text
+    persons: Any = field(repr=False, default=None)
 
     def __len__(self) -> int:
         return self.values.size
@@ -46,12 +47,16 @@ class LogRows:
 
 @dataclass(frozen=True)
 class LineFormat:
-    """How a line is read: ``row`` gives its number, key and person, or raises; ``None`` is a line of one number."""
+    """How a line is read: ``row`` gives its number, key and person, or raises; ``None`` is a line of one number.
+
+    ``together`` reads many lines at once, or gives None where ``row`` might read one of them in another way.
+    """
 
     row: Reading | None
     keyed: bool = False
     with_person: bool = False
     said: str = "one number"  # what a line must be
+    together: Callable[[bytes], "LogRows | None"] | None = None
 
 
 class LogLines:
@@ -91,11 +96,11 @@ class LogLines:
             text = b""
         if self._line == 0:
             text = text.removeprefix(BYTE_ORDER_MARK)
-        if self._form.row is None:
-            numbers = numbers_of(text)
-            if numbers is not None and (self._omit_bad or not np.isnan(numbers).any()):
-                self._line += numbers.size
-                return LogRows(numbers)
+        if self._form.together is not None:
+            found = self._form.together(text)
+            if found is not None and (self._omit_bad or not np.isnan(found.values).any()):
+                self._line += len(found)
+                return found
         rows: list[Row] = []
         for line in text.split(b"\n")[:-1]:
             self._line += 1
@@ -180,6 +185,8 @@ def number_of(found: Any) -> float:
 def text_of(found: Any) -> str:
     """A key or a person as text: text, a whole number or a truth value."""
     if isinstance(found, str):
+        if not found.isascii():
+            found.encode()  # half of a pair of surrogates is no text
         return found
     if isinstance(found, bool):
         return "true" if found else "false"
@@ -191,7 +198,7 @@ def text_of(found: Any) -> str:
 def plain_lines(*, keyed: bool) -> LineFormat:
     """A number; or a key and a number with a tab or one blank between them."""
     if not keyed:
-        return LineFormat(None)
+        return LineFormat(None, together=lambda text: None if (found := numbers_of(text)) is None else LogRows(found))
 
     def row(line: str) -> Row:
         key, tab, value = line.rstrip("\r").rpartition("\t")
@@ -213,7 +220,57 @@ def json_lines(value: str, key: str | None, person: str | None) -> LineFormat:
             raise TypeError("no object")
         return found
 
-    return _with_fields(read, "a JSON object", value, key, person)
+    names = [name for name in (value, key, person) if name is not None]
+
+    # Keys and persons are text or whole numbers; what they were in the last block is tried first.
+    ways = list(itertools.product((False, True), repeat=len(names) - 1))
+
+    def together(text: bytes) -> LogRows | None:
+        for at, numbers in enumerate(ways):
+            if (found := _json_by_arrow(text, value, key, person, iter(numbers))) is not None:
+                ways.insert(0, ways.pop(at))
+                return found
+        return None
+
+    # A name with a dot may be of a field or of one within another.
+    several = len(set(names)) == len(names) and not any("." in name for name in names)
+    return replace(_with_fields(read, "a JSON object", value, key, person), together=together if several else None)
+
+
+def _json_by_arrow(
+    text: bytes, value: str, key: str | None, person: str | None, numbers: Iterator[bool]
+) -> LogRows | None:
+    """The rows of lines that are one JSON object each, with a number and with text; None where one may not be that.
+
+    ``numbers`` says of key and person whether they are whole numbers instead of text.
+    Each line must begin and end with a brace: then no object reaches over a line, as a comma would have to stand
+    between, and as many rows as lines are one in each.
+    """
+    lines = text.count(b"\n")
+    whole = text[:1] == b"{" and text[-2:] == b"}\n" and text.count(b"}\n{") == lines - 1
+    if lines < FEW_LINES or not whole:
+        return None
+    import pyarrow as pa
+    import pyarrow.json
+
+    texts = [(name, pa.int64() if next(numbers) else pa.string()) for name in (key, person) if name is not None]
+    try:
+        text.decode()
+        table = pa.json.read_json(
+            pa.BufferReader(text),
+            read_options=pa.json.ReadOptions(use_threads=False, block_size=len(text) + 1),
+            parse_options=pa.json.ParseOptions(
+                explicit_schema=pa.schema([(value, pa.float64()), *texts]), unexpected_field_behavior="ignore"
+            ),
+        )
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
+    columns = [table.column(name).combine_chunks() for name in (value, *(name for name, _ in texts))]
+    if len(table) != lines or any(column.null_count for column in columns):
+        return None
+    several = (column.cast(pa.string()) for column in columns[1:])
+    keys, persons = (None if name is None else next(several) for name in (key, person))
+    return LogRows(columns[0].to_numpy(), keys, persons)
 
 
 def logfmt_lines(value: str, key: str | None, person: str | None) -> LineFormat:

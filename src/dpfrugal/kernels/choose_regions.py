@@ -1,4 +1,4 @@
-"""One choice for each of many groups of rows: ``estimators.table.mechanism.choose_cut`` is its readable twin.
+"""One choice for each of many groups of rows: ``estimators.table.mechanism.choose_code`` is its readable twin.
 
 A group's choice is made from 64-bit words that are given. Floats decide only where they are certain, with the margins
 of ``privacy.choice.by_floats``; a group that they cannot decide, or that would need more words, is left to the twin.
@@ -164,21 +164,21 @@ def draw_from_gap(
     kinds: Any, numbers: Any, scales: Any, weights: Any, highs: Any, lows: Any, at: Any, number: Any, gap: Any,
     words: Any, masses: Any,
 ) -> Any:  # fmt: skip
-    """A code of a gap, and whether it is certain: first a component, then a place of its mass."""
+    """A code of a gap, whether it is certain, and how many words it took: first a component, then a place in it."""
     for component in range(weights.shape[0]):
         part = part_of(kinds, numbers, scales, component)
         ends = highs[component, 0], lows[component, 0], highs[component, 1], lows[component, 1]
         high, low, next_high, next_low = gap_ends(part, ends, at, number, gap)
         masses[component] = weights[component] * mass_between(high, low, next_high, next_low, bits_of(part[1]))
-    component = chosen_by(masses, weights.shape[0], words[1])
+    component = chosen_by(masses, weights.shape[0], words[0])
     if component == UNCERTAIN:
-        return np.int64(0), False
+        return np.int64(0), False, 0
     part = part_of(kinds, numbers, scales, component)
     ends = highs[component, 0], lows[component, 0], highs[component, 1], lows[component, 1]
     high, low, next_high, next_low = gap_ends(part, ends, at, number, gap)
     most_high, most_low = number_between(high, low, next_high, next_low, bits_of(part[1]))
-    more_high, more_low, used = number_below(most_high, most_low, words, 2)
-    return code_at(part, high, low, more_high, more_low), used > 0
+    more_high, more_low, used = number_below(most_high, most_low, words, 1)
+    return code_at(part, high, low, more_high, more_low), used > 0, used
 
 
 @cached
@@ -214,7 +214,7 @@ def choose(
         elif region % 2:
             answers[group], certain[group] = at[region // 2], True
         else:
-            code, is_certain = draw_from_gap(
-                kinds, numbers, scales, weights, highs, lows, at, number, region // 2, words[group], masses
+            code, is_certain, _ = draw_from_gap(
+                kinds, numbers, scales, weights, highs, lows, at, number, region // 2, words[group, 1:], masses
             )
             answers[group], certain[group] = code, is_certain

@@ -75,41 +75,23 @@ def _concentrated_slope(guarantee: Guarantee, rho: float | None, ranges: Ranges)
 
 @dataclass(frozen=True)
 class Weight:
-    """mass · Σ exp(−exponent − k·step), summed over 0 ≤ k < count."""
+    """mass · exp(−exponent)."""
 
     mass: int
     exponent: Fraction
-    count: int = 1
-    step: Fraction = Fraction(0)
 
     def to_decimal(self, digits: int) -> Decimal:
         """The weight, within 10^-digits of itself."""
-        spare = 12 + len(str(math.ceil(self.exponent + self.step * self.count)))
-        lost = len(str(self.step.denominator // self.step.numerator)) if self.step else 0  # to 1 − exp(−step)
-        with localcontext(_context(digits + spare + lost)):
-            weight = Decimal(self.mass) * (-_decimal(self.exponent)).exp()
-            if self.count > 1 and self.step:
-                step = _decimal(self.step)
-                return weight * (1 - (-step * self.count).exp()) / (1 - (-step).exp())
-            return weight * self.count
+        with localcontext(_context(digits + 12 + len(str(math.ceil(self.exponent))))):
+            return Decimal(self.mass) * (-_decimal(self.exponent)).exp()
 
 
 @dataclass(frozen=True)
-class Total:
-    """The sum of several weights, at least one."""
+class Computed:
+    """A positive weight: what computes it, within 10^-digits of itself."""
 
-    parts: tuple[Weight, ...]
-
-    @property
-    def mass(self) -> int:
-        """That of all parts: 0 for no weight at all."""
-        return sum(part.mass for part in self.parts)
-
-    def to_decimal(self, digits: int) -> Decimal:
-        """The sum, within 10^-digits of itself."""
-        spare = 2 + len(str(len(self.parts)))
-        with localcontext(_context(digits + spare)):
-            return sum((part.to_decimal(digits + 1) for part in self.parts), Decimal(0))
+    to_decimal: Callable[[int], Decimal]
+    mass: int = 1
 
 
 def _context(digits: int) -> Context:
@@ -157,15 +139,19 @@ class Point:
 
 
 def choose(
-    approximate: NDArray[np.float64], exactly: Callable[[], Sequence[Weight | Total]], bits: Bits | None = None
+    approximate: NDArray[np.float64],
+    exactly: Callable[[], Sequence[Weight | Computed]],
+    bits: Bits | None = None,
+    margin: float = 0.0,
 ) -> int:
     """An index with probability exactly proportional to the weight that ``exactly`` gives it.
 
-    ``approximate`` has the same weights, each within 2^-40 of itself or 2^-700; it saves time and decides nothing.
-    ``exactly`` is called where that is not enough, once in millions of draws.
+    ``approximate`` has the same weights, each within 2^-40 of itself or 2^-700, or their sums within ``margin`` / 2 of
+    the total; it saves time and decides nothing. ``exactly`` is called where that is not enough, once in millions of
+    draws.
     """
     point = Point(bits or secrets.randbits)
-    index = by_floats(approximate, point)
+    index = by_floats(approximate, point, margin)
     return by_digits(exactly(), point) if index is None else index
 
 
@@ -184,7 +170,7 @@ def by_floats(weights: NDArray[np.float64], point: Point, margin: float = 0.0) -
     return index if index == weights.size - 1 or cumulative[index] - place > margin else None
 
 
-def by_digits(weights: Sequence[Weight | Total], point: Point, digits: int = FIRST_DIGITS) -> int:
+def by_digits(weights: Sequence[Weight | Computed], point: Point, digits: int = FIRST_DIGITS) -> int:
     """The index at the point: the specification of the choice, in integers."""
     last = max(index for index, weight in enumerate(weights) if weight.mass)
     while True:
@@ -203,7 +189,7 @@ def by_digits(weights: Sequence[Weight | Total], point: Point, digits: int = FIR
         digits *= 2
 
 
-def _bounds(weights: Sequence[Weight | Total], digits: int) -> tuple[list[int], list[int]]:
+def _bounds(weights: Sequence[Weight | Computed], digits: int) -> tuple[list[int], list[int]]:
     """Lower and upper bounds of the cumulative weights, in units of 10^-digits of the largest."""
     values = [weight.to_decimal(digits) for weight in weights]
     unit = digits - max(value.adjusted() for value in values if value)
@@ -222,21 +208,3 @@ def below(count: int, bits: Bits | None = None) -> int:
         if (number := draw(length)) < count:
             return number
     return 0
-
-
-def geometric_below(count: int, step: Fraction, bits: Bits | None = None) -> int:
-    """An integer k from 0 to count − 1 with probability proportional to exp(−k·step), for a step of at least 0.
-
-    Below a power of two the binary digits of k are independent; what lies above ``count`` is drawn again.
-    """
-    if not step:
-        return below(count, bits)
-    while True:
-        number = sum(_digit(step * 2**position, bits) << position for position in range((count - 1).bit_length()))
-        if number < count:
-            return number
-
-
-def _digit(exponent: Fraction, bits: Bits | None) -> int:
-    """0 or 1, with probabilities proportional to 1 and exp(−exponent)."""
-    return choose(np.exp([0.0, -float(exponent)]), lambda: (Weight(1, Fraction(0)), Weight(1, exponent)), bits)

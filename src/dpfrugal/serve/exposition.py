@@ -134,7 +134,9 @@ def _times(release: Stored, items: int | None) -> _Families:
 
     name = release.about["base_name"]
     ended = GaugeMetricFamily(f"{name}_window_end_timestamp_seconds", f"End of the window of {name}", release.ends)
-    made = GaugeMetricFamily(f"{name}_release_timestamp_seconds", f"Time of the release of {name}", release.released)
+    made = GaugeMetricFamily(
+        f"{name}_release_timestamp_seconds", f"Time of the release of {name}", float(int(release.released))
+    )
     if items is None:
         return _Families(ended, made)
     said = f"Items of the window of {name}, public under its neighbours"

@@ -151,7 +151,7 @@ class Limits:
     """What one client may take."""
 
     body: int = 8 << 20
-    decompressed: int = 64 << 20
+    decompressed: int = 16 << 20
     ratio: int = 200
     seconds: float = 10.0  # for the head of a request, and for its body
     connections: int = 256

@@ -8,7 +8,7 @@ from typing import Any, Final
 from dpfrugal.serve.ingest.statsd import LONGEST_LINE, read_lines
 from dpfrugal.serve.server import Server
 
-DATAGRAMS: Final = 512  # taken in one go, so that requests get their turn
+DATAGRAMS: Final = 128  # taken in one go, so that requests get their turn
 LONGEST_DATAGRAM: Final = 65_536
 RECEIVE_BUFFER: Final = 32 << 20
 CONNECTIONS: Final = 64

@@ -172,12 +172,12 @@ def test_hold__of_each_key_is_paid_for() -> None:
         plain, held = (
             dpf.KeyedWindowQuantile(q, ONE, keys=[1], intervals=False, counts=False, hold=h) for h in (None, 9)
         )
-        assert float(plain._planned.slopes[0] / held._planned.slopes[0]) == pytest.approx(factor)
+        assert float(plain._planned.slope / held._planned.slope) == pytest.approx(factor)
     for hold_in_all, factor in ((None, 1.0), (9, 2.0)):
         table = dpf.KeyedWindowQuantile(
             0.5, ONE, keys=[1], intervals=False, counts=False, neighbours="add-remove", hold_in_all=hold_in_all
         )
-        assert float(table._planned.slopes[0]) == pytest.approx(1 / factor)
+        assert 2 * float(table._planned.slope) == pytest.approx(1 / factor)
 
 
 @pytest.mark.parametrize(

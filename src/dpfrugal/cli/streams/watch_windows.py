@@ -97,7 +97,8 @@ class Windows:
         if self._keyed:
             import pyarrow as pa
 
-            self._estimator.update_many(pa.array(rows.keys, pa.string()), rows.values, rows.persons)
+            keys = pa.array(rows.keys, pa.string()) if isinstance(rows.keys, list) else rows.keys
+            self._estimator.update_many(keys, rows.values, rows.persons)
         else:
             self._estimator.update_many(rows.values, rows.persons)
         self._checkpoint.items += len(rows)

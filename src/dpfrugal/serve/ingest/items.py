@@ -24,6 +24,7 @@ REPEATED: Final = "repeated"
 MALFORMED: Final = "malformed"
 REASONS: Final = (NO_VALUE, NO_NUMBER, NEGATIVE, FAR, NO_KEY, NO_PERSON, REPEATED, MALFORMED)
 LARGEST: Final = 1.7e308
+MOST_ITEMS: Final = 200_000  # in a request
 
 
 class Item(NamedTuple):
@@ -121,7 +122,7 @@ class Reader:
         identities = None
         if self.signal == "spans":
             # A repetition is the same in everything that counts: no item can displace another one by its id.
-            each = zip((item.identity for item in items), keys, values.tolist(), who or keys, strict=True)
+            each = zip((item.identity for item in items), keys, values.tolist(), strict=True)
             identities = np.array([hash(parts) for parts in each], dtype=np.int64)
         return Rows(keys, values, who, identities, refused)
 

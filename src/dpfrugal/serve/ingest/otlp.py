@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
-from dpfrugal.serve.ingest.items import FAR, NEGATIVE, Item
+from dpfrugal.serve.ingest.items import FAR, MOST_ITEMS, NEGATIVE, Item
 
 PROTOBUF: Final = "application/x-protobuf"
 JSON: Final = "application/json"
@@ -22,6 +22,10 @@ REFUSED_METRICS: Final = (
     "OTLP metrics are not taken: a histogram has lost the single items that a private quantile is chosen from, and "
     "what one person did to it. Send spans to /v1/traces, log records to /v1/logs, or JSON lines to /v1/items."
 )
+
+
+class TooMany(Exception):  # noqa: N818 - the name says what is wrong
+    """More items than a request may have: each takes far more memory than the few bytes it may have in a body."""
 
 
 class Malformed(Exception):  # noqa: N818 - the name says what the body is
@@ -51,6 +55,11 @@ def read_protobuf(
     except DecodeError:
         raise Malformed from None
     reading = _Reading(now, far)
+    several = request.resource_spans if which == "traces" else request.resource_logs
+    if which == "traces":
+        _bound(len(scope.spans) for resource in several for scope in resource.scope_spans)
+    else:
+        _bound(len(scope.log_records) for resource in several for scope in resource.scope_logs)
     if which == "traces":
         for resource in request.resource_spans:
             shared = _attributes(resource.resource.attributes, wanted)
@@ -69,6 +78,11 @@ def read_protobuf(
                     own[BODY] = _of_protobuf(record.body)
                     reading.record({**shared, **own}, record.time_unix_nano or record.observed_time_unix_nano)
     return reading.items, reading.refused
+
+
+def _bound(sizes: Iterable[int]) -> None:
+    if sum(1 + size for size in sizes) > MOST_ITEMS:
+        raise TooMany
 
 
 class _Reading:
@@ -142,6 +156,11 @@ def read_json(which: Which, body: bytes, wanted: set[str], now: float, far: floa
     reading = _Reading(now, far)
     try:
         request = _made[which].decode(body)
+        several = (request.resource_spans if which == "traces" else request.resource_logs) or ()
+        scopes = (
+            scope for one in several for scope in (one.scope_spans if which == "traces" else one.scope_logs) or ()
+        )
+        _bound(len((scope.spans if which == "traces" else scope.log_records) or ()) for scope in scopes)
         if which == "traces":
             for resource, shared in _resources(request.resource_spans, wanted):
                 for scope in resource.scope_spans or ():

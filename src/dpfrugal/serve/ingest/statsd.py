@@ -6,15 +6,15 @@ quantiles of those that it sent are those of all, so nothing is multiplied.
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from dpfrugal.serve.ingest.items import MALFORMED, Item
 
 LONGEST_LINE: Final = 8192
 TIMERS: Final = (b"ms", b"h", b"d")
-NAME: Final = "name"
 # name, values, type, and what follows the type
-LINE: Final = re.compile(rb"([^:|\n]+):([^|\n]+)\|([a-zA-Z]+)((?:\|[^|\n]*)*)")
+LINE: Final = re.compile(rb"([^:|\n]+):([^|\n]+)\|([a-zA-Z]+)((?:\|[^|\n\r]*)*)\r?")
 PLAIN_NUMBER: Final = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
@@ -25,26 +25,32 @@ def read_lines(block: bytes, names: set[str]) -> tuple[dict[str, list[Item]], di
     {'route': '/pay', 'value': 12.0}
     """
     found: dict[str, list[Item]] = {}
+    raw_names = {name.encode(): name for name in names}
     malformed = 0
     for line in block.split(b"\n"):
-        if not line or line == b"\r":
-            continue
-        match = LINE.fullmatch(line.rstrip(b"\r")) if len(line) <= LONGEST_LINE else None
+        match = LINE.fullmatch(line) if len(line) <= LONGEST_LINE else None
         if match is None:
-            malformed += 1
+            malformed += line not in (b"", b"\r")
             continue
         raw, values, kind, rest = match.groups()
-        name = raw.decode("utf-8", "replace")
-        if kind not in TIMERS or name not in names:
+        name = raw_names.get(raw)
+        if name is None or kind not in TIMERS:
             continue
-        attributes: dict[str, object] = {}
-        if rest:
-            for part in rest.split(b"|"):
-                if part[:1] == b"#":
-                    for tag in part[1:].decode("utf-8", "replace").split(","):
-                        label, _, said = tag.partition(":")
-                        attributes[label] = said
+        tags = _tags(rest)
+        items = found.setdefault(name, [])
         for value in values.split(b":"):
-            number = float(value) if PLAIN_NUMBER.fullmatch(value) else None
-            found.setdefault(name, []).append(Item({**attributes, "value": "" if number is None else number}))
+            number = float(value) if PLAIN_NUMBER.fullmatch(value) else ""
+            items.append(Item({**tags, "value": number}))
     return found, {MALFORMED: malformed} if malformed else {}
+
+
+@lru_cache(maxsize=10_000)
+def _tags(rest: bytes) -> dict[str, str]:
+    """The tags of what follows a type; of each list of tags once, as there are few."""
+    tags = {}
+    for part in rest.split(b"|"):
+        if part[:1] == b"#":
+            for tag in part[1:].decode("utf-8", "replace").split(","):
+                label, _, said = tag.partition(":")
+                tags[label] = said
+    return tags

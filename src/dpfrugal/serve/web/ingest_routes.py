@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dpfrugal.serve.ingest import otlp
-from dpfrugal.serve.ingest.items import Item
+from dpfrugal.serve.ingest.items import MOST_ITEMS, Item
 from dpfrugal.serve.ingest.json_lines import JsonLines
 from dpfrugal.serve.settings import Limits, Signal
 from dpfrugal.serve.web.bodies import Bodies, BodyError
@@ -21,7 +21,6 @@ RETRY_AFTER: Final = {"retry-after": "1"}
 RETRYABLE: Final = (429, 502, 503, 504)
 JSON_LINES: Final = ("application/x-ndjson", "application/jsonlines", "application/jsonl", otlp.JSON)
 MALFORMED: Final = "The body cannot be decoded; it was not taken, and sending it again will not help."
-MOST_ITEMS: Final = 200_000
 TOO_MANY: Final = f"A request must have at most {MOST_ITEMS:,} items; send smaller batches."
 STOPPING: Final = "The server is stopping; send this again later."
 
@@ -71,7 +70,7 @@ def ingest_routes(taker: Taker, limits: Limits) -> list[Route]:
             return failed(error.status, error.message, UNAVAILABLE if error.status in RETRYABLE else INVALID_ARGUMENT)
         except otlp.Malformed:
             return failed(400, MALFORMED)
-        if len(items) > MOST_ITEMS:
+        except otlp.TooMany:
             return failed(413, TOO_MANY)
         taker.take(signal, items, refused)
         return Response(otlp.answer(which, is_json, refused), 200, media_type=media)

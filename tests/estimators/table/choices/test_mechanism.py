@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from dpfrugal.estimators.table.base.base_measure import base_of_doubles
 from dpfrugal.estimators.table.base.codes import codes_of, doubles_of
 from dpfrugal.estimators.table.choices import mechanism
-from dpfrugal.estimators.table.choices.mechanism import Choice, Cut, Scores, choose_cut, rank
-from dpfrugal.estimators.table.choices.positions import Positions
+from dpfrugal.estimators.table.choices.mechanism import Choice, Scores, choose_code
 from dpfrugal.privacy import choice
 from tests.support.naive_table import SMALL_WORLD, drawn, naive, statistics
 from tests.support.statistics import FALSE_ALARM
@@ -22,100 +21,66 @@ from tests.support.statistics import FALSE_ALARM
 HALF = Fraction(1, 2)
 
 
-ALL_POSITIONS = mechanism.POSITIONS
-
-
-@pytest.fixture(autouse=True)
-def few_positions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mechanism, "POSITIONS", Positions((0, 0)))
-
-
-@st.composite
-def cases(draw: st.DrawFn) -> tuple[list[int], Choice, Fraction]:
-    rows = draw(st.lists(st.integers(0, 6), max_size=12))
-    ends = sorted(draw(st.tuples(st.integers(0, 6), st.integers(0, 4))) for _ in range(2))
-    of_all = draw(st.booleans())  # a pivot's target may lie beyond its ends, which need no positions
-    low, high = (
-        Cut(code, None if of_all and draw(st.booleans()) else position) if draw(st.booleans()) else None
-        for code, position in ends
-    )
-    base = SMALL_WORLD.within(low.code if low else None, high.code if high else None)
-    public = Choice(base, Fraction(1, draw(st.integers(1, 5))), low, high, draw(st.booleans()))
-    first = rank(statistics(rows), low) if low and not of_all else Fraction(0)
-    last = rank(statistics(rows), high) if high and not of_all else Fraction(len(rows))
-    return rows, public, first + Fraction(draw(st.integers(0, 12)), 12) * (last - first)
-
-
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
-    cases(),
+    st.lists(st.integers(0, 6), max_size=12),
+    st.integers(1, 5),
+    st.integers(0, 12),
     st.sampled_from([Fraction(1, 3), Fraction(1), 75]),
-    st.sampled_from([Positions((0, 0)), Positions((1,))]),
 )
 def test_choice__is_the_definition_one_answer_at_a_time(
-    case: tuple[list[int], Choice, Fraction], cap: Fraction, positions: Positions
+    rows: list[int], steepness: int, share: int, cap: Fraction
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mechanism, "POSITIONS", positions)
         patch.setattr(mechanism, "CAP", cap)  # so low that rows lie beyond it
-        rows, public, target = case
-        expected, given_ = naive(rows, public, target), drawn(statistics(rows), public, target)
-        assert given_.keys() == expected.keys()
-        for cut, probability in expected.items():
-            assert abs(given_[cut] / probability - 1) < 1e-50
-        scores = Scores(statistics(rows), public, target)
-        for weight, approximate in zip(scores.exact(), scores.approximate.tolist(), strict=True):
-            exact = float(weight.to_decimal(30))
-            assert abs(approximate - exact) <= choice.FLOAT_ERROR / 8 * exact
+        public, target = Choice(SMALL_WORLD, Fraction(1, steepness)), Fraction(share, 12) * len(rows)
+        expected, found = naive(rows, public, target), drawn(statistics(rows), public, target)
+        assert found.keys() == expected.keys()
+        for code, probability in expected.items():
+            assert abs(found[code] / probability - 1) < 1e-50
 
 
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.one_of(st.floats(allow_nan=False), st.sampled_from([0.0, -0.0, 1.0, 2.5, 5e-324])), max_size=40),
     st.integers(1, 40),
-    st.booleans(),
     st.data(),
 )
-def test_choice__floats_are_close_to_exact_weights_at_full_size(
-    values: list[float], steepness: int, cuts: bool, data: st.DataObject
-) -> None:
-    """With 2^32 positions, and targets that are no round numbers."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mechanism, "POSITIONS", ALL_POSITIONS)
-        rows = statistics(codes_of(np.array(values, dtype=np.float64)).tolist())
-        target = Fraction(data.draw(st.integers(0, 10**15)), 10**15) * len(values)
-        scores = Scores(rows, Choice(base_of_doubles(), Fraction(1, steepness), cuts=cuts), target)
-        for weight, approximate in zip(scores.exact(), scores.approximate.tolist(), strict=True):
-            exact = float(weight.to_decimal(30))
-            assert abs(approximate - exact) <= choice.FLOAT_ERROR / 8 * exact
+def test_choice__floats_are_close_to_exact_weights(values: list[float], steepness: int, data: st.DataObject) -> None:
+    """For targets that are no round numbers."""
+    rows = statistics(codes_of(np.array(values, dtype=np.float64)).tolist())
+    target = Fraction(data.draw(st.integers(0, 10**15)), 10**15) * len(values)
+    scores = Scores(rows, Choice(base_of_doubles(), Fraction(1, steepness)), target)
+    for weight, approximate in zip(scores.exact(), scores.approximate.tolist(), strict=True):
+        exact = float(weight.to_decimal(30))
+        assert abs(approximate - exact) <= choice.FLOAT_ERROR / 8 * exact
 
 
-@pytest.mark.parametrize("cuts", [False, True])
-def test_choose_cut__draws_the_distribution_and_no_other(cuts: bool) -> None:
+def test_choose_code__draws_the_distribution_and_no_other() -> None:
     rows, target = [0, 1, 1, 3, 3, 3, 4, 6], Fraction(9, 2)
-    public = Choice(SMALL_WORLD, Fraction(1, 2), Cut(1, 2), Cut(6, 3), cuts)
+    public = Choice(SMALL_WORLD, Fraction(1, 2))
     exact = naive(rows, public, target)
     number = 6000
-    draws = Counter(choose_cut(statistics(rows), public, target) for _ in range(number))
+    draws = Counter(choose_code(statistics(rows), public, target) for _ in range(number))
     assert draws.keys() <= exact.keys()
 
-    def p_value(chances: dict[Cut, float]) -> float:
-        statistic = sum((draws[cut] - number * each) ** 2 / (number * each) for cut, each in chances.items())
+    def p_value(chances: dict[int, float]) -> float:
+        statistic = sum((draws[code] - number * each) ** 2 / (number * each) for code, each in chances.items())
         return float(mpmath.gammainc((len(chances) - 1) / 2, statistic / 2, mpmath.inf, regularized=True))
 
-    assert p_value({cut: float(each) for cut, each in exact.items()}) > FALSE_ALARM
+    assert p_value({code: float(each) for code, each in exact.items()}) > FALSE_ALARM
     other = naive(rows, public, target + 1)
-    assert p_value({cut: float(other[cut]) for cut in exact}) < FALSE_ALARM, "a rank one row off must be noticed"
+    assert p_value({code: float(other[code]) for code in exact}) < FALSE_ALARM, "a rank one row off must be noticed"
 
 
-def test_choose_cut__order_of_rows_cannot_matter() -> None:
-    rows, public = [5, 0, 3, 3, 1], Choice(SMALL_WORLD, HALF, cuts=True)
+def test_choose_code__order_of_rows_cannot_matter() -> None:
+    rows, public = [5, 0, 3, 3, 1], Choice(SMALL_WORLD, HALF)
     orders = (rows, sorted(rows), sorted(rows, reverse=True))
     one, *others = (drawn(statistics(order), public, Fraction(2)) for order in orders)
     assert all(other == one for other in others)
 
 
-def test_choose_cut__looks_at_no_row_beyond_the_cap() -> None:
+def test_choose_code__looks_at_no_row_beyond_the_cap() -> None:
     near = [float(x) for x in range(1000)]
     public = Choice(base_of_doubles(), Fraction(1, 2))
     far = [-1e9 * x for x in range(200)] + near[200:800] + [1e9 + x for x in range(200)]
@@ -126,18 +91,18 @@ def test_choose_cut__looks_at_no_row_beyond_the_cap() -> None:
     assert weights[0] == weights[1]
 
 
-def test_choose_cut__is_three_rows_off() -> None:
+def test_choose_code__is_three_rows_off() -> None:
     """2.83 rows where the base is even; a false alarm is rarer than once in a million."""
     values = np.random.default_rng(1).lognormal(3, 1, 2001)
     rows, public = statistics(codes_of(values).tolist()), Choice(base_of_doubles(), HALF)
     errors = []
     for _ in range(300):
-        below, upto = rows.counts(choose_cut(rows, public, HALF * 2001).code)
+        below, upto = rows.counts(choose_code(rows, public, HALF * 2001))
         errors.append(max(below - 1000.5, 1000.5 - upto, 0))
     assert 1.5 < math.sqrt(np.mean(np.square(errors))) < 4.5
     assert np.median(doubles_of(codes_of(values))) == np.median(values)
 
 
-def test_choose_cut__an_empty_table_gives_a_number_of_the_base() -> None:
-    code = choose_cut(statistics([]), Choice(base_of_doubles(), HALF), Fraction(0)).code
+def test_choose_code__an_empty_table_gives_a_number_of_the_base() -> None:
+    code = choose_code(statistics([]), Choice(base_of_doubles(), HALF), Fraction(0))
     assert not math.isnan(doubles_of(np.array([code]))[0])

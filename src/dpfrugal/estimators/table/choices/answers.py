@@ -1,14 +1,13 @@
-"""The answers of a plan: every value between those of earlier ones, then an interval around each."""
+"""The answers of a plan: values, chosen together, then an interval around each."""
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
 from dpfrugal.estimators.table.base.base_measure import Base
-from dpfrugal.estimators.table.choices.levels import Step
-from dpfrugal.estimators.table.choices.mechanism import CAP, Choice, Cut, choose_cut, rank
+from dpfrugal.estimators.table.choices.joint_choice import JointChoice, cap_of, choose_jointly
+from dpfrugal.estimators.table.choices.mechanism import CAP, Choice, choose_code
 from dpfrugal.estimators.table.choices.plan import Plan
 from dpfrugal.estimators.table.choices.radius import Interval, choose_interval
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach
@@ -19,28 +18,15 @@ MOST_ROWS: Final = 60  # doublings of one row
 
 
 def answers(rows: OrderStatistics, plan: Plan, base: Base, bits: Bits | None = None) -> tuple[int, ...]:
-    """The codes of all quantiles in ascending order: every choice between the answers of earlier ones."""
-    found: dict[int, Cut] = {}
-    for step in plan.steps:
-        public = choice_of(plan, step, base, found)
-        found[step.quantile] = choose_cut(rows, public, target_of(step, rows, public), bits)
-    return tuple(found[quantile].code for quantile in range(len(plan.quantiles)))
+    """The codes of all quantiles in ascending order; a single one needs no walk (Theorem 17)."""
+    if len(plan.quantiles) == 1:
+        return (choose_code(rows, single_choice(plan, base), plan.quantiles[0] * rows.rows, bits),)
+    return choose_jointly(rows, JointChoice(base, plan.quantiles, plan.slope), bits)
 
 
-def choice_of(plan: Plan, step: Step, base: Base, found: dict[int, Cut]) -> Choice:
-    """What is public about a step, once earlier ones have their answers."""
-    low, high = (None if end is None else found[end] for end in (step.low, step.high))
-    within = base.within(None if low is None else low.code, None if high is None else high.code)
-    return Choice(within, plan.slopes[step.level], low, high, step.cuts)
-
-
-def target_of(step: Step, rows: OrderStatistics, public: Choice) -> Fraction:
-    """The wanted rank, raw: a share of all rows, or of those between two cuts."""
-    if step.of_all:
-        return step.share * rows.rows
-    first = Fraction(0) if public.low is None else rank(rows, public.low)
-    last = Fraction(rows.rows) if public.high is None else rank(rows, public.high)
-    return first + step.share * (last - first)
+def single_choice(plan: Plan, base: Base) -> Choice:
+    """The choice of one quantile: the walk to its rank and back is twice as long as its distance."""
+    return Choice(base, 2 * plan.slope)
 
 
 def intervals_around(
@@ -54,14 +40,8 @@ def intervals_around(
 
 
 def reaches(plan: Plan, rows: int) -> list[int]:
-    """How many rows on either side of each quantile's rank the plan looks at in a table of so many.
-
-    A choice between earlier answers inherits their errors, of which all but e^-40 are smaller than what is added here.
-    """
-    found = [0] * len(plan.quantiles)
-    for step in plan.steps:
-        slope = plan.slopes[step.level] if step.of_all else min(plan.slopes)
-        found[step.quantile] = math.ceil((CAP if step.of_all else CAP + 40) / slope) + 1
+    """How many rows on either side of each quantile's rank the plan looks at in a table of so many."""
+    found = [cap_of(plan.slope, len(plan.quantiles)) + 1] * len(plan.quantiles)
     for at, margin in enumerate(plan.margins):
         found[at] = max(found[at], math.ceil(margin.rows(rows)) + math.ceil(CAP / plan.interval_slope) + 1)
     return found

@@ -1,8 +1,4 @@
-"""The answers of a plan for every group of a table (docs/proofs.md, Theorem 19).
-
-Where no choice of the plan is made beside another one's answer that divides the rows, as with up to about three
-quantiles, each quantile is chosen for all groups at once by compiled code. Otherwise groups are answered one by one.
-"""
+"""The answers of a plan for every group of a table, by compiled code (docs/proofs.md, Theorem 19)."""
 
 import math
 from collections.abc import Callable
@@ -15,21 +11,24 @@ from numpy.typing import NDArray
 
 from dpfrugal.estimators.table.base.base_measure import Base
 from dpfrugal.estimators.table.base.codes import Codes
-from dpfrugal.estimators.table.choices.answers import answers, reaches_of
+from dpfrugal.estimators.table.choices.answers import answers, reaches_of, single_choice
 from dpfrugal.estimators.table.choices.intervals import Margin
+from dpfrugal.estimators.table.choices.joint_choice import JointChoice
 from dpfrugal.estimators.table.choices.many_choices import Targets, choose_many
 from dpfrugal.estimators.table.choices.many_intervals import choose_intervals
-from dpfrugal.estimators.table.choices.mechanism import Choice, choose_cut
+from dpfrugal.estimators.table.choices.many_joint_choices import choose_many_jointly
 from dpfrugal.estimators.table.choices.plan import Plan
 from dpfrugal.estimators.table.choices.radius import choose_interval
 from dpfrugal.estimators.table.rows.engine_rows import EngineGroups
 from dpfrugal.estimators.table.rows.grouped_rows import GroupedRows
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach
 from dpfrugal.estimators.table.rows.stretches import Windows
+from dpfrugal.kernels.compiler import worth_loading
 from dpfrugal.privacy.guarantees import PureDP, Sensitivity
 from dpfrugal.privacy.noise import add_noise_to_many
 
 FEW_GROUPS: Final = 256  # so few are answered one by one sooner than the compiler is loaded
+WORTH_OF_MANY: Final = 2  # several quantiles of a group are worth this times their square
 Progress = Callable[[int, int], None]  # so many of so many steps are done
 
 
@@ -114,29 +113,22 @@ class GroupRows:
 
 def _values(rows: GroupRows, plan: Plan, base: Base, told: "_Told") -> Codes:
     """The values of some groups, ascending with the quantile."""
-    sizes = rows.part.sizes
-    values = np.empty((sizes.size, len(plan.quantiles)), dtype=np.int64)
-    if any(step.cuts or not step.of_all for step in plan.steps):
+    sizes, many = rows.part.sizes, len(plan.quantiles)
+    if not worth_loading(sizes.size * (1 if many == 1 else WORTH_OF_MANY * many**2), FEW_GROUPS):
+        values = np.empty((sizes.size, many), dtype=np.int64)
         for group in range(sizes.size):
             values[group] = answers(rows.of(group), plan, base)
-            told.add(len(plan.quantiles))
+            told.add(many)
         return values
-    for step in plan.steps:
-        q = plan.quantiles[step.quantile]
-        if sizes.size < FEW_GROUPS:
-            public = Choice(base, plan.slopes[step.level])
-            for group in range(sizes.size):
-                some = rows.of(group)
-                values[group, step.quantile] = choose_cut(some, public, q * some.rows).code
-            told.add(sizes.size)
-            continue
-        windows = rows.window(step.quantile)
-        before = windows.before.tolist()
-        ranks = [q.numerator * size - q.denominator * b for size, b in zip(sizes.tolist(), before, strict=True)]
-        targets, slope = Targets(ranks, q.denominator), plan.slopes[step.level]
-        values[:, step.quantile] = choose_many(windows.codes, windows.starts, base, slope, targets, told.of())
-    # Each quantile was chosen by itself; in order they are no farther from their ranks.
-    return np.sort(values, axis=1)
+    windows = [rows.window(at) for at in range(many)]
+    if many > 1:
+        public = JointChoice(base, plan.quantiles, plan.slope)
+        return choose_many_jointly(windows, sizes, rows.of, public, told.of(many))
+    ((window,), (q,)) = windows, plan.quantiles
+    before = window.before.tolist()
+    ranks = [q.numerator * size - q.denominator * b for size, b in zip(sizes.tolist(), before, strict=True)]
+    targets, slope = Targets(ranks, q.denominator), single_choice(plan, base).slope
+    return choose_many(window.codes, window.starts, base, slope, targets, told.of())[:, None]
 
 
 def _few_intervals(
@@ -175,13 +167,13 @@ class _Told:
         if self._progress is not None:
             self._progress(min(self._done, self._total), self._total)
 
-    def of(self) -> Callable[[int], None]:
-        """For a step that reports how many groups it has done so far."""
+    def of(self, each: int = 1) -> Callable[[int], None]:
+        """For a step that reports how many groups it has done so far, each of which counts so much."""
         before = 0
 
         def report(done: int) -> None:
             nonlocal before
-            self.add(done - before)
+            self.add(each * (done - before))
             before = done
 
         return report

@@ -1,6 +1,6 @@
 """One choice for each of many groups of rows, by compiled code: 100,000 groups of 100 rows in a few seconds.
 
-The readable twin is ``mechanism.choose_cut``. A group's choice is what the twin gives for the same bits; where floats
+The readable twin is ``mechanism.choose_code``. A group's choice is what the twin gives for the same bits; where floats
 are not certain, or sixteen words of bits do not suffice, the twin makes it (docs/proofs.md, Theorem 16).
 """
 
@@ -16,7 +16,7 @@ from dpfrugal.estimators.table.base.base_measure import Base, Component
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.spacings import Beside, Decimals, Every, Multiples, PowersOfTwo, Sizes
 from dpfrugal.estimators.table.base.spreads import Binades, Even, Single
-from dpfrugal.estimators.table.choices.mechanism import Choice, choose_cut
+from dpfrugal.estimators.table.choices.mechanism import Choice, choose_code
 from dpfrugal.estimators.table.rows.order_statistics import SortedRows
 from dpfrugal.kernels import bit_layout as kinds
 from dpfrugal.kernels.compiler import loading
@@ -136,7 +136,7 @@ def choose_many(
         for group in (first + np.flatnonzero(~certain)).tolist():
             rows = SortedRows(codes[starts[group] : starts[group + 1]])
             tape = choice.Tape(words[group - first].tolist())
-            answers[group] = choose_cut(rows, public, targets[group], tape).code
+            answers[group] = choose_code(rows, public, targets[group], tape)
         if progress is not None:
             progress(last)
     return answers

@@ -4,8 +4,8 @@ A release consists of parts: the values, the ends of their intervals, and per gr
 has a stated share of the guarantee: of its ε or, under zCDP, of its ρ. All of it is a public function of quantiles,
 guarantee and neighbours (docs/proofs.md, Theorems 17 to 19).
 
-Worked number: the nine deciles at ε = 1 without intervals have the pivots 0.4 and 0.6, and are 15 rows off at most
-(root mean square); nine choices on all rows would be 25 rows off.
+Worked number: at ε = 1 without intervals the slope is 1/4 for any number of quantiles; the middle one of nine deciles
+is then 11 rows off (root mean square), the outermost ones 5.
 """
 
 import math
@@ -13,14 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpfrugal.estimators.table.choices.intervals import IntervalRule, Margin
-from dpfrugal.estimators.table.choices.levels import Step, influences, range_of, ranges, steps_of
-from dpfrugal.estimators.table.choices.pivots import promising, relative_slopes, squares_of
+from dpfrugal.estimators.table.choices.walk_errors import bounds, deviations
 from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.choice import Ranges, slope
 from dpfrugal.privacy.guarantees import Guarantee
@@ -28,13 +25,13 @@ from dpfrugal.privacy.guarantees import Guarantee
 # The part of the guarantee that the noisy number of rows gets, where there is one; choices get the rest.
 COUNTS_SHARE: Final = Fraction(1, 10)
 INTERVALS_SHARE: Final = Fraction(1, 2)  # of what that leaves
-# Rows beyond a quantile, in units of 1 / slope, below which an answer may be drawn from far outside of the table.
+# Rows beyond a quantile, in units of 1 / (2·slope), below which an answer may be drawn from far outside of the table.
 ENOUGH: Final = 12.5
-# By how much smaller the predicted errors must be for a plan with cuts: where many rows are equal, cuts cost more.
-CUTS_COST: Final = 1.2
+# By how much several answers were farther off than on an even base, in the worst of 17 laws: 1.5 times.
+UNEVEN: Final = 1.5
 # A promise so weak that an answer half a row off has a weight below 10^-55 is not used up: floats hold e^256.
-STEEPEST: Final = Fraction(256)
-ROUNDED: Final = 2**20  # relative slopes are multiples of 2^-20
+STEEPEST: Final = Fraction(128)
+ROUNDED: Final = 2**20  # relative slopes of parts are multiples of 2^-20 where their squares add up
 
 # What one row can do: be replaced in a table or group, be added or removed, leave one group for another; or, of two
 # groups that are samples, make room for the next row in one and take the place of a row in the other.
@@ -86,14 +83,13 @@ class Asked:
 class Plan:
     """Public, and the whole of what is asked of the rows.
 
-    ``steps`` are the choices of the values in order, and ``slopes`` those of their levels. ``interval_slope`` is that
-    of the radius of an interval, and ``margins`` say how many rows intervals must have to spare. ``counts_slope`` is
-    the ε of discrete Laplace noise on numbers of rows.
+    ``slope`` is that of the distance of all values together. ``interval_slope`` is that of the radius of an interval,
+    and ``margins`` say how many rows intervals must have to spare. ``counts_slope`` is the ε of discrete Laplace noise
+    on numbers of rows.
     """
 
     asked: Asked
-    steps: tuple[Step, ...]
-    slopes: tuple[Fraction, ...]
+    slope: Fraction
     interval_slope: Fraction = Fraction(0)
     margins: tuple[Margin, ...] = ()
     counts_slope: Fraction = Fraction(0)
@@ -106,26 +102,20 @@ class Plan:
     @property
     def errors(self) -> tuple[float, ...]:
         """The predicted error of each answer in rows, root mean square, where the base is even around the quantile."""
-        slopes = np.array([float(part) for part in self.slopes])
-        return tuple(np.sqrt(2 * squares_of(self.steps) @ slopes**-2.0).tolist())
+        return tuple(each / float(self.slope) for each in deviations(len(self.quantiles)))
 
     def rows_off(self, beta: float) -> tuple[float, ...]:
         """How many rows each answer may be off with probability ``beta``, where the base is even around the quantile.
 
-        Each of the k errors that the answer's rank inherits exceeds its own bound with probability beta / k.
+        Or nearly so: walks to several answers go farther where round numbers between the rows draw them.
         """
-        return tuple(
-            sum(part * math.log(len(terms) / beta) / float(self.slopes[level]) for level, part in terms)
-            for terms in influences(self.steps)
-        )
+        uneven = UNEVEN if len(self.quantiles) > 1 else 1.0
+        return tuple(uneven * each / float(self.slope) for each in bounds(len(self.quantiles), beta))
 
     @property
     def rows_needed(self) -> tuple[int, ...]:
         """How many rows a table should have for each quantile; with fewer an answer may come from far outside of it."""
-        level = {step.quantile: step.level for step in self.steps}
-        return tuple(
-            math.ceil(ENOUGH / float(self.slopes[level[at]] * min(q, 1 - q))) for at, q in enumerate(self.quantiles)
-        )
+        return tuple(math.ceil(ENOUGH / float(2 * self.slope * min(q, 1 - q))) for q in self.quantiles)
 
 
 def planned(
@@ -137,27 +127,34 @@ def planned(
 
 @lru_cache(maxsize=256)
 def plan_of(asked: Asked) -> Plan:
-    """The plan whose largest predicted error is smallest."""
-    plans = []
-    # Whether the sum of ranges or that of their squares counts is the guarantee's affair: try both.
-    for power in (1, 2):
-        for pivots in promising(asked.quantiles, lambda steps: _sizes(_values(asked, steps), power), power):  # noqa: B023
-            steps = steps_of(asked.quantiles, pivots)
-            values = _values(asked, steps)
-            relative = relative_slopes(_sizes(values, power), squares_of(steps), power)
-            plans.append(_shared(asked, steps, _scaled(values, relative), relative, power))
-    return min(plans, key=lambda plan: max(plan.errors) * (CUTS_COST if any(s.cuts for s in plan.steps) else 1.0))
+    """The plan with the steepest values.
+
+    Whether the sum of ranges or that of their squares counts is the guarantee's affair: try both.
+    """
+    return max((_shared(asked, power) for power in (1, 2)), key=lambda plan: plan.slope)
 
 
-def _shared(asked: Asked, steps: tuple[Step, ...], values: Part, relative: Sequence[Fraction], power: int) -> Plan:
-    """The plan with these slopes of the levels relative to each other, after every part has got its share.
+def range_of(share: Fraction) -> Fraction:
+    """The range of the distance of one answer from its rank where a row is added or removed (Theorem 16)."""
+    return 2 * max(share, 1 - share)
+
+
+def joint_range(quantiles: Sequence[Fraction], neighbours: Neighbours) -> Fraction:
+    """The range of the distance of all answers together (Theorem 17)."""
+    if neighbours == "replace":
+        return Fraction(4)
+    return 4 * (1 - min(high - low for low, high in pairwise((Fraction(0), *quantiles, Fraction(1)))))
+
+
+def _shared(asked: Asked, power: int) -> Plan:
+    """The plan after every part has got its share.
 
     The ranges of the radii depend on their margins, these on their slope, and that on all ranges. A margin grows the
     less with n the gentler the slope is, so growths at a slope that is too steep bound those at the right one.
     """
     growths = [Fraction(0)] * len(asked.quantiles)
     while True:
-        parts = {"values": values, "intervals": _intervals(asked, growths), "rows": _counts(asked)}
+        parts = {"values": _values(asked), "intervals": _intervals(asked, growths), "rows": _counts(asked)}
         factors = {part: _factor(parts[part], share, power) for part, share in asked.shares.items()}
         totals = [
             _total([each.scaled(factor) for part, factor in factors.items() for each in parts[part][change]])
@@ -171,14 +168,18 @@ def _shared(asked: Asked, steps: tuple[Step, ...], values: Part, relative: Seque
         rule = asked.intervals
         margins = () if rule is None else tuple(rule.margin(q, slopes["intervals"]) for q in asked.quantiles)
         if all(margin.growth <= growth for margin, growth in zip(margins, growths, strict=False)):
-            value_slopes = tuple(slopes["values"] * factor for factor in relative)
-            return Plan(asked, steps, value_slopes, slopes["intervals"], margins, slopes["rows"])
+            return Plan(asked, slopes["values"], slopes["intervals"], margins, slopes["rows"])
         growths = [max(margin.growth, growth) for margin, growth in zip(margins, growths, strict=True)]
 
 
-def _values(asked: Asked, steps: Sequence[Step]) -> Part:
-    """The ranges of each level of the values."""
-    return {change: _changed(change, lambda how: ranges(steps, how)) for change in asked.changes}
+def _values(asked: Asked) -> Part:
+    """The range of the values, all together."""
+
+    def values(neighbours: Neighbours) -> list[Ranges]:
+        size = joint_range(asked.quantiles, neighbours)
+        return [Ranges(size, size**2)]
+
+    return {change: _changed(change, values) for change in asked.changes}
 
 
 def _intervals(asked: Asked, growths: Sequence[Fraction]) -> Part:
@@ -212,13 +213,6 @@ def _total(parts: Sequence[Ranges]) -> Ranges:
     return Ranges(sum((part.l1 for part in parts), zero), sum((part.l2_squared for part in parts), zero))
 
 
-def _scaled(part: Part, factors: Sequence[Fraction]) -> Part:
-    return {
-        change: [each.scaled(factor) for each, factor in zip(levels, factors, strict=True)]
-        for change, levels in part.items()
-    }
-
-
 def _factor(part: Part, share: Fraction, power: int) -> Fraction:
     """By what a part's slopes are multiplied so that it costs its share, up to a factor common to all parts."""
     totals = [_total(levels) for levels in part.values()]
@@ -226,10 +220,3 @@ def _factor(part: Part, share: Fraction, power: int) -> Fraction:
         return share / max(total.l1 for total in totals)
     exact = share / max(total.l2_squared for total in totals)
     return Fraction(math.isqrt(exact.numerator * ROUNDED**2 // exact.denominator), ROUNDED)
-
-
-def _sizes(part: Part, power: int) -> NDArray[np.float64]:
-    """What the ranges of each level add at most to the sum that a guarantee bounds: of ranges, or of their squares."""
-    levels = [[float(each.l1 if power == 1 else each.l2_squared) for each in levels] for levels in part.values()]
-    largest: NDArray[np.float64] = np.max(levels, axis=0)
-    return largest
