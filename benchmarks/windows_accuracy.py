@@ -160,32 +160,32 @@ def of_keys() -> str:
     )
 
 
-ENDPOINTS, QUARTERS, PER_QUARTER = 100, 96, 600_000
+ENDPOINTS, HALF_HOURS, PER_HALF_HOUR = 100, 48, 400_000
 
 
 def day_of_endpoints() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Exact and private p90 of each endpoint and quarter of an hour, and the private intervals."""
+    """Exact and private p90 of each endpoint and half-hour, and the private intervals."""
     shares = 1 / (np.arange(ENDPOINTS) + 30.0)
     shares /= shares.sum()
     base, phase = RNG.uniform(10, 120, ENDPOINTS), RNG.normal(0, 0.4, ENDPOINTS)
     windows = dpf.KeyedWindowQuantile(0.9, ONE, keys=np.arange(ENDPOINTS))
-    exact, private = np.full((2, ENDPOINTS, QUARTERS), np.nan)
-    ends = np.full((2, ENDPOINTS, QUARTERS), np.nan)
-    for quarter in range(QUARTERS):
-        hour = quarter / 4
+    exact, private = np.full((2, ENDPOINTS, HALF_HOURS), np.nan)
+    ends = np.full((2, ENDPOINTS, HALF_HOURS), np.nan)
+    for half in range(HALF_HOURS):
+        hour = half / 2
         busy = 0.25 + 0.75 * math.exp(-(((hour - 14) / 5.5) ** 2))
-        keys = RNG.choice(ENDPOINTS, int(PER_QUARTER * busy), p=shares)
+        keys = RNG.choice(ENDPOINTS, int(PER_HALF_HOUR * busy), p=shares)
         level = base * (1 + 0.8 * np.sin((hour / 24) * math.tau - 2 + phase))
         if 11 <= hour < 13:
             level[20:30] *= 4  # an incident
         values = level[keys] * RNG.lognormal(0, 0.5, keys.size)
         windows.update_many(keys, values)
         table = windows.release()
-        private[:, quarter] = table["value"].to_numpy()
-        ends[0, :, quarter], ends[1, :, quarter] = table["lower"].to_numpy(), table["upper"].to_numpy()
+        private[:, half] = table["value"].to_numpy()
+        ends[0, :, half], ends[1, :, half] = table["lower"].to_numpy(), table["upper"].to_numpy()
         order = np.argsort(keys.astype(np.int16), kind="stable")
         for key, own in enumerate(np.split(values[order], np.cumsum(np.bincount(keys, minlength=ENDPOINTS))[:-1])):
-            exact[key, quarter] = np.quantile(own, 0.9)
+            exact[key, half] = np.quantile(own, 0.9)
     return exact, private, ends
 
 
@@ -201,13 +201,13 @@ def draw(path: Path) -> None:
     figure, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
     scale = LogNorm(np.nanmin(exact), np.nanmax(exact))
     for place, (values, title) in enumerate(((exact, "exact p90"), (private, "private p90, ε = 1 for all of it"))):
-        picture = axes[0, place].pcolormesh(np.arange(QUARTERS + 1) / 4, np.arange(ENDPOINTS + 1), values, norm=scale)
+        picture = axes[0, place].pcolormesh(np.arange(HALF_HOURS + 1) / 2, np.arange(ENDPOINTS + 1), values, norm=scale)
         axes[0, place].set_facecolor("lightgray")
         axes[0, place].set(title=title, xlabel="hour", ylabel="endpoint, from busy to quiet", xticks=range(0, 25, 4))
         axes[0, place].invert_yaxis()
     figure.colorbar(picture, ax=axes[0, 1], label="milliseconds")
     ratio = axes[1, 0].pcolormesh(
-        np.arange(QUARTERS + 1) / 4,
+        np.arange(HALF_HOURS + 1) / 2,
         np.arange(ENDPOINTS + 1),
         100 * (private / exact - 1),
         cmap="RdBu",
@@ -220,7 +220,7 @@ def draw(path: Path) -> None:
     )
     axes[1, 0].invert_yaxis()
     figure.colorbar(ratio, ax=axes[1, 0], label="percent")
-    hours = np.arange(QUARTERS) / 4
+    hours = np.arange(HALF_HOURS) / 2
     for key, colour in ((1, "C0"), (24, "C1"), (90, "C2")):
         axes[1, 1].fill_between(hours, ends[0, key], ends[1, key], color=colour, alpha=0.3, step="mid", linewidth=0)
         axes[1, 1].step(hours, private[key], color=colour, where="mid", label=f"endpoint {key}: private, 95% interval")

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.serving import METRIC, Program, program, settings_text
+from tests.support.serving import METRIC, Clock, Program, program, served, settings_text
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PROMETHEUS = shutil.which("prometheus")
@@ -211,6 +211,28 @@ def test_page__charts_are_drawn_updated_and_used_by_keyboard(running: Program) -
         browser.close()
     assert problems == []
     assert all(url.startswith((running.address, "data:")) for url in asked)
+
+
+@needs(CHROMIUM, "a browser (Chromium)")
+def test_page__windows_that_were_not_released_are_gaps(tmp_path: Path) -> None:
+    from playwright.sync_api import sync_playwright
+
+    text, now = settings_text(METRIC.format(name="items", window="10s", total=864000)), time.time() // 10 * 10
+    with served(tmp_path, text, Clock(now - 75)) as one:  # and then it was killed for a while
+        for ends in (-70, -60, -20, -10):
+            one.clock.now = now + ends - 9
+            one.server.cut_windows()
+            one.send(*[{"route": "/pay", "ms": 250}] * 600)
+            one.to(now + ends)
+    with program(tmp_path, text) as running, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(running.address + "/")
+        page.wait_for_selector("svg .line", state="attached")
+        gaps = page.locator("#cards li").nth(1).locator(".gap").count()
+        page.screenshot(path=tmp_path / "gap.png")
+        browser.close()
+    assert gaps >= 3
 
 
 def test_tls__a_door_with_a_certificate_and_tokens(tmp_path: Path) -> None:

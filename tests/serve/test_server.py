@@ -157,22 +157,29 @@ def test_budget__nothing_is_released_before_the_ledger_was_charged(tmp_path: Pat
     locked.close()
 
 
-def test_server__a_store_that_cannot_be_written_stops_releases_and_not_ingest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_server__a_full_disk_stops_releases_and_not_ingest(tmp_path: Path) -> None:
     with served(tmp_path) as one:
         one.to(NOON + 60)
-        one.server.store._connection.execute("PRAGMA query_only = ON")
+        run = one.server.store._connection.execute
+        run(
+            f"PRAGMA max_page_count = {run('PRAGMA page_count').fetchone()[0]}"
+        )  # SQLite then says what a full disk says
+        minute = 1
+        while one.server.readiness()[0] and minute < 200:
+            minute += 1
+            one.send(*ROWS)
+            one.to(NOON + 60 * minute)
+        assert one.server.readiness() == (
+            False,
+            ["the store of releases cannot be used: the disk is full; windows are not released"],
+        )
+        before = released(one)
         one.send(*ROWS)
-        one.to(NOON + 120)
-        ready, states = one.server.readiness()
-        assert not ready
-        assert "store of releases" in states[0]
-        one.send(*ROWS)
-        one.server.store._connection.execute("PRAGMA query_only = OFF")
-        one.to(NOON + 180)
-        assert released(one) == [NOON + 60, NOON + 180]
+        run("PRAGMA max_page_count = 1000000")
+        one.to(NOON + 60 * (minute + 1))
+        assert released(one) == [*before, NOON + 60 * (minute + 1)]
         assert one.server.readiness() == (True, [])
+        assert 'route="/pay"} NaN' not in one.scrape
 
 
 def test_server__a_crash_between_spend_and_release_leaves_a_gap(

@@ -175,6 +175,16 @@ class Account:
                 error.add_note(said)
             raise
 
+    @contextmanager
+    def before_spending(self) -> Iterator[None]:
+        """An error raised in here, where rows are read and nothing is spent yet, gets a note that says so."""
+        try:
+            yield
+        except DPFrugalError as error:
+            if self._ledger is not None and self._spend is not None:
+                error.add_note(f"Nothing was spent on {self._spend.dataset!r} in {self._ledger.path}.")
+            raise
+
     def _note_of_spend(self) -> str:
         """Asks the ledger, as an interrupt may have come between its commit and its answer."""
         if self._ledger is None or self._spend is None or self._spent_before:

@@ -119,7 +119,7 @@ class ApproxDP(GaussianNoise):
         object.__setattr__(self, "delta", probability("delta", self.delta))
         one_of("calibration", self.calibration, ("analytic", "classic"))
         if self.calibration == "classic":
-            self.noise_scale(2)  # refuse at the door: 2 is the sensitivity the paper calibrates for
+            self.noise_scale(2)  # refused when it is made: 2 is the sensitivity the paper calibrates for
 
     def __str__(self) -> str:
         return f"ε={self.epsilon:g}, δ={self.delta:g}"

@@ -93,13 +93,14 @@ def private_quantiles(
         neighbours=neighbours,
         asked={"column": column, "quantiles": list(checked), "source": source_name(data)},
     )
-    column_read = rows_of(data, column, nan_policy, person, asked.rows_per_person, memory, header)
-    if not column_read.number and neighbours == "replace":
-        raise ItemError("The data has no rows: there is no quantile to find.")
-    kind, number = column_read.kind, column_read.number
-    base = hinted(kind, low, high, decimals)
-    rows = column_read.ordered(base.low, base.high)
-    prepare(rows, plan)
+    with account.before_spending():
+        column_read = rows_of(data, column, nan_policy, person, asked.rows_per_person, memory, header)
+        if not column_read.number and neighbours == "replace":
+            raise ItemError("The data has no rows: there is no quantile to find.")
+        kind, number = column_read.kind, column_read.number
+        base = hinted(kind, low, high, decimals)
+        rows = column_read.ordered(base.low, base.high)
+        prepare(rows, plan)
     account.before_noise()
     with account.owning_up():
         return draw_release(rows, number, plan, base, kind, checked)

@@ -126,15 +126,16 @@ def quantiles_by(
         asked={"column": column, "by": by if isinstance(by, str) else list(by), "quantiles": list(checked)}
         | {"source": source_name(data)},
     )
-    grouped = groups_of(
-        data, column, by, keys=keys, discover_keys=discover_keys, other=other, null_keys=null_keys, person=person,
-        max_items_per_person=per_person, max_keys_per_person=keys_per_person, nan_policy=nan_policy,
-        max_keys=max_keys, memory=memory, header=header,
-    )  # fmt: skip
-    if not grouped.rows and neighbours == "replace":
-        raise ItemError("The data has no rows: there is no quantile to find.")
-    base = hinted(grouped.kind, low, high, decimals)
-    grouped.prepare(reaches_of(plan))  # before anything is spent
+    with account.before_spending():
+        grouped = groups_of(
+            data, column, by, keys=keys, discover_keys=discover_keys, other=other, null_keys=null_keys, person=person,
+            max_items_per_person=per_person, max_keys_per_person=keys_per_person, nan_policy=nan_policy,
+            max_keys=max_keys, memory=memory, header=header,
+        )  # fmt: skip
+        if not grouped.rows and neighbours == "replace":
+            raise ItemError("The data has no rows: there is no quantile to find.")
+        base = hinted(grouped.kind, low, high, decimals)
+        grouped.prepare(reaches_of(plan))  # before anything is spent
     account.before_noise()
     with account.owning_up():
         shown = grouped.discover()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
-from dpfrugal.errors import ItemError, ParameterError
+from dpfrugal.errors import CheckpointError, ItemError, ParameterError
 from dpfrugal.estimators.keyed.coded_rows import UNEVEN, KeyLookup, sized
 from dpfrugal.estimators.keyed.release_table import total_cost
 from dpfrugal.estimators.keyed.state_record import arrow_keys, learn, saved_keys
@@ -305,6 +305,8 @@ class KeyedWindowQuantile(WindowEstimator):
         }
 
     def _contents(self) -> Contents:
+        if not isinstance(self._other, str | int | None):
+            raise CheckpointError("A window whose other is neither text nor an integer cannot be saved or handed over.")
         state, arrays = self._window_contents()
         arrays["keys"] = saved_keys(self._index)
         state["public"] = 0 if self._public is None else len(self._public)

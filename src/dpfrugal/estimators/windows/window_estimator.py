@@ -257,6 +257,8 @@ class WindowEstimator(PrivateEstimator):
 
     def _take(self, batch: Batch, who: Any = None, groups: Any = None) -> None:
         """Hold a batch that was accepted; rows of no group are not held."""
+        if not batch.codes.size:  # it states no type
+            return
         kind = self._batch_kind(batch)
         codes = batch.codes if kind is None else batch.of_kind(kind)
         self._become(kind)

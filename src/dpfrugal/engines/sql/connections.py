@@ -1,0 +1,194 @@
+"""A connection of a driver: which dialect it speaks, and what a statement gives, as an Arrow table."""
+
+import datetime
+from collections.abc import Sequence
+from typing import Any, Final
+
+from dpfrugal.errors import ItemTypeError, ParameterError, ParameterTypeError
+from dpfrugal.estimators.table.rows.engine_tables import run
+
+DIALECTS: Final = {
+    "sqlite3": "sqlite",
+    "psycopg": "postgres",
+    "psycopg2": "postgres",
+    "pg8000": "postgres",
+    "duckdb": "duckdb",
+    "_duckdb": "duckdb",
+    "chdb": "clickhouse",
+    "clickhouse_connect": "clickhouse",
+    "clickhouse_driver": "clickhouse",
+    "snowflake": "snowflake",
+    "google": "bigquery",
+    "pymysql": "mysql",
+    "MySQLdb": "mysql",
+    "mysql": "mysql",
+}
+# How a driver marks a bound parameter, where its package does not say so.
+STYLES: Final = {"adbc_driver_manager": "numeric_dollar", "_duckdb": "qmark"}
+FAILED: Final = (
+    "connection: a statement failed, or the connection was lost; nothing was released. explain=True shows the "
+    "statements."
+)
+# Of PostgreSQL: the type of a column by its number.
+POSTGRES: Final = {
+    16: "BOOLEAN", 20: "BIGINT", 21: "SMALLINT", 23: "INT", 700: "REAL", 701: "DOUBLE PRECISION", 1082: "DATE",
+    1114: "TIMESTAMP", 1184: "TIMESTAMPTZ", 1700: "DECIMAL",
+}  # fmt: skip
+
+
+def dialect_of(connection: Any, dialect: str | None) -> str:
+    """The name of a dialect of sqlglot's."""
+    try:
+        import sqlglot
+    except ImportError:
+        sqlglot = None
+    if sqlglot is None:
+        raise ParameterError("engines.sql needs sqlglot: pip install 'dpfrugal[sql]'.")
+    if dialect is None:
+        name = _library(connection)
+        dialect = _vendor(connection) if name.startswith("adbc") else DIALECTS.get(name)
+        if dialect is None:
+            raise ParameterError("dialect must be given: this connection does not tell which database it is.")
+    known = sorted(each.value for each in sqlglot.Dialects if each.value)
+    if not isinstance(dialect, str) or dialect not in known:
+        raise ParameterError(f"dialect must be one of {', '.join(known)}; {dialect!r} is none.")
+    return dialect
+
+
+def _library(connection: Any) -> str:
+    return type(connection).__module__.partition(".")[0]
+
+
+def _vendor(connection: Any) -> str | None:
+    names = {"postgresql": "postgres", "sqlite": "sqlite", "duckdb": "duckdb", "snowflake": "snowflake"}
+    told = run(lambda: str(connection.adbc_get_info().get("vendor_name", "")), FAILED).lower()
+    return next((dialect for name, dialect in names.items() if name in told), None)
+
+
+class Connection:
+    """A connection of a driver, whatever its style."""
+
+    def __init__(self, connection: Any, dialect: str) -> None:
+        if not hasattr(connection, "cursor"):
+            raise ParameterTypeError(
+                f"connection must be one of a Python DB-API 2.0 or ADBC driver, not {type(connection).__name__}."
+            )
+        self.raw, self.dialect, self._name = connection, dialect, _library(connection)
+
+    @property
+    def style(self) -> str:
+        """How the driver marks a bound parameter."""
+        import sys
+
+        known = STYLES.get(self._name, getattr(sys.modules.get(self._name), "paramstyle", "qmark"))
+        if self._name.startswith("adbc"):
+            return "numeric_dollar" if self.dialect == "postgres" else "qmark"
+        return "format" if known == "pyformat" or self._name == "chdb" else str(known)
+
+    def queried(self, sql: str, parameters: Sequence[Any], types: Sequence[Any | None]) -> Any:
+        """The rows of a statement as an Arrow table, whose columns have these types; None where it is the driver's."""
+        return run(lambda: self._queried(sql, parameters, types), FAILED)
+
+    def _queried(self, sql: str, parameters: Sequence[Any], types: Sequence[Any | None]) -> Any:
+        import pyarrow as pa
+
+        cursor = self.raw.cursor()
+        try:
+            table = _arrow_of(cursor, sql, parameters)
+            if table is not None:
+                arrays = [_typed(column, kind) for column, kind in zip(table.columns, types, strict=True)]
+                return pa.table(dict(zip(table.column_names, arrays, strict=True)))
+            cursor.execute(sql, tuple(parameters)) if parameters else cursor.execute(sql)
+            names = [each[0] for each in cursor.description]
+            rows = cursor.fetchall()
+            columns = zip(*rows, strict=True) if rows else [()] * len(names)
+            arrays = [_typed(list(column), kind) for column, kind in zip(columns, types, strict=True)]
+            return pa.table(dict(zip(names, arrays, strict=True)))
+        finally:
+            cursor.close()
+
+    def type_text(self, sql: str) -> str | Any:
+        """The type of the only column of a statement without rows: as text, or an Arrow type."""
+        return run(lambda: self._type_text(sql), FAILED)
+
+    def _type_text(self, sql: str) -> str | Any:
+        cursor = self.raw.cursor()
+        try:
+            table = _arrow_of(cursor, sql, ())
+            if table is not None:
+                return table.schema.types[0]
+            cursor.execute(sql)
+            told = cursor.description[0]
+            code, precision, scale = told[1], told[4], told[5]
+            if self.dialect == "postgres" and isinstance(code, int):
+                text = POSTGRES.get(code, "TEXT")
+                return f"DECIMAL({precision}, {scale})" if text == "DECIMAL" and precision else text
+            return str(code)
+        finally:
+            cursor.close()
+
+
+def _arrow_of(cursor: Any, sql: str, parameters: Sequence[Any]) -> Any | None:
+    """The answer as the driver's own Arrow table; None where it has none."""
+    if hasattr(cursor, "fetch_arrow_table"):  # of ADBC
+        cursor.execute(sql, tuple(parameters)) if parameters else cursor.execute(sql)
+        return cursor.fetch_arrow_table()
+    if hasattr(cursor, "sql"):  # of DuckDB
+        return cursor.sql(sql, params=list(parameters) or None).to_arrow_table()
+    return None
+
+
+def _typed(values: Any, kind: Any | None) -> Any:
+    """An Arrow array of a type; numbers of a database may come as decimals."""
+    import pyarrow as pa
+
+    if isinstance(values, list):
+        if kind is not None and pa.types.is_floating(kind):
+            return pa.array([None if each is None else float(each) for each in values], kind)
+        if kind is not None and pa.types.is_integer(kind):
+            return pa.array([None if each is None else int(each) for each in values], kind)
+        if kind is not None and pa.types.is_timestamp(kind) and kind.tz is not None:
+            values = [None if each is None else each.astimezone(datetime.UTC) for each in values]
+        return pa.array(values, kind)
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if kind is None or array.type == kind:
+        return array
+    return array.cast(kind)
+
+
+def value_type_of(told: Any, dialect: str) -> Any:
+    """The Arrow type of a column that a database describes so; what holds neither numbers nor times is refused."""
+    import pyarrow as pa
+    import sqlglot
+    from sqlglot import exp
+
+    if isinstance(told, pa.BaseExtensionType):  # of numeric, which Arrow has not without a scale
+        told = pa.float64() if getattr(told, "type_name", "") == "numeric" else told
+    if isinstance(told, pa.DataType):
+        return pa.float64() if pa.types.is_floating(told) else told
+    kind = run(lambda: exp.DataType.build(told, dialect=dialect), _no_numbers(str(told)))
+    name = kind.this
+    if name == exp.DataType.Type.LOWCARDINALITY:
+        return value_type_of(kind.expressions[0].sql(dialect), dialect)
+    known = exp.DataType
+    if name in {*known.SIGNED_INTEGER_TYPES, *known.UNSIGNED_INTEGER_TYPES}:
+        wide = name in (known.Type.INT128, known.Type.INT256, known.Type.UINT128, known.Type.UINT256)
+        return pa.float64() if wide else pa.uint64() if name == known.Type.UBIGINT else pa.int64()
+    if name in known.FLOAT_TYPES:
+        return pa.float64()
+    if name in (known.Type.DECIMAL, known.Type.BIGDECIMAL, known.Type.MONEY):
+        sizes = [int(each.this.this) for each in kind.expressions]
+        if not sizes or sizes[0] > 38:
+            return pa.float64()
+        return pa.decimal128(38, sizes[1] if len(sizes) > 1 else 0)
+    if name in (known.Type.DATE, known.Type.DATE32):
+        return pa.date32()
+    if name in (known.Type.TIMESTAMPTZ, known.Type.TIMESTAMPLTZ):
+        return pa.timestamp("us", "UTC")
+    if name in known.TEMPORAL_TYPES and name != known.Type.TIME:
+        return pa.timestamp("us")
+    raise ItemTypeError(_no_numbers(kind.sql(dialect=dialect) or type(sqlglot).__name__))
+
+
+def _no_numbers(kind: str) -> str:
+    return f"data must be numbers, dates or timestamps; the column holds {kind}."

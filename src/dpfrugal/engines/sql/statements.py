@@ -1,0 +1,223 @@
+"""The statements of a table in a database: how many rows each key has, and the windows around its quantiles.
+
+They are put together in one dialect, with every name quoted, and written in that of the database by sqlglot. A window
+is found by counting: rows of one value are one row with their number, and a running sum of these numbers says which
+ranks a value has. So ties cost nothing, and both statements depend on the multiset of rows only.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dpfrugal.errors import ParameterError, ParameterTypeError
+from dpfrugal.estimators.table.rows.engine_tables import Columns
+from dpfrugal.estimators.table.rows.order_statistics import Reach
+
+OURS: Final = "duckdb"  # the dialect that they are put together in
+MOST_KEYS: Final = 1_000  # that are listed in a statement
+MARK: Final = "dpfrugal_bound_"
+NO_HASH: Final = ("sqlite",)
+
+
+def quoted(name: str) -> str:
+    """A name, whatever characters it has."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Keys that a statement lists, with their groups; rows of all others belong to ``rest``, or count for nothing."""
+
+    keys: list[tuple[Any, ...]] = field(repr=False)
+    groups: list[int] = field(repr=False)
+    rest: int | None = None
+
+
+class Statements:
+    """The statements for some columns of a table."""
+
+    def __init__(self, dialect: str, table: str, columns: Columns, where: str | None) -> None:
+        self.dialect, self._columns = dialect, columns
+        self._table = ".".join(quoted(part) for part in _parts(table))
+        self._where = None if where is None else _condition(where, dialect)
+        self._keys = [quoted(f"key_{k}") for k in range(len(columns.by))]
+        for name in columns.names:
+            if not isinstance(name, str) or not name or "\0" in name:
+                raise ParameterError("column, by and person must be names of columns.")
+
+    def nothing(self) -> str:
+        """No row of the values: it tells their type."""
+        return self._written(f"SELECT {quoted(self._columns.value)} FROM {self._table} WHERE 1 = 0")
+
+    def counts(self, floats: bool, misfits: str = "0") -> str:
+        """For each key the numbers of rows, of those that are there, of those without person, and of the wrong type."""
+        value, person = quoted(self._columns.value), self._columns.person
+        nobodies = "0" if person is None else f"COUNT(CASE WHEN {quoted(person)} IS NULL THEN 1 END)"
+        names = [quoted(name) for name in self._columns.by]
+        given = [f"{name} AS {key}" for name, key in zip(names, self._keys, strict=True)]
+        there = f"COUNT(CASE WHEN {self._present(value, floats)} THEN 1 END)"
+        sums = f'COUNT(*) AS "rows", {there} AS "present", {nobodies} AS "nobodies", {misfits} AS "misfits"'
+        by = f" GROUP BY {', '.join(names)}" if names else ""
+        filtered = "" if self._where is None else f" WHERE {self._where}"
+        return self._written(f"SELECT {', '.join([*given, sums])} FROM {self._table}{filtered}{by}")
+
+    def sizes(self, floats: bool, cast: str, listed: Listed | None, salt: str) -> str:
+        """How many rows of each group count, where persons are limited."""
+        by = ", ".join(self._grouping(listed))
+        return self._written(
+            f'SELECT {by}{", " if by else ""}COUNT(*) AS "total" '
+            f'FROM ({self._rows(floats, cast, listed, salt)}) AS "r"' + (f" GROUP BY {by}" if by else "")
+        )
+
+    def windows(self, floats: bool, cast: str, listed: Listed | None, salt: str, reaches: Sequence[Reach]) -> str:
+        """The values around each group's quantiles: how many rows have each, how many lie up to it, and in all."""
+        by = self._grouping(listed)
+        own = "".join(f"{name}, " for name in by)
+        over = f"PARTITION BY {', '.join(by)} " if by else ""
+        counted = (
+            f'SELECT {own}"value", COUNT(*) AS "times" FROM ({self._rows(floats, cast, listed, salt)}) AS "r" '
+            f'GROUP BY {own}"value"'
+        )
+        frame = 'ORDER BY "value" ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW'
+        ranked = (
+            f'SELECT {own}"value", "times", CAST(SUM("times") OVER ({over}{frame}) AS BIGINT) AS "upto", '
+            f'CAST(SUM("times") OVER ({over.strip()}) AS BIGINT) AS "total" FROM ({counted}) AS "c"'
+        )
+        inside = " OR ".join(f"({_inside(reach)})" for reach in reaches)
+        return self._written(f'SELECT {own}"value", "times", "upto", "total" FROM ({ranked}) AS "w" WHERE {inside}')
+
+    def explained(self, reaches: Sequence[Reach]) -> str:
+        """The statements that read rows, for a column of floats."""
+        listed = None if self._columns.person is None else Listed([], [], 0)
+        return f"{self.counts(True)};\n\n{self.windows(True, 'DOUBLE', listed, 'salt', reaches)};"
+
+    def _grouping(self, listed: Listed | None) -> list[str]:
+        return self._keys if listed is None else ['"group"']
+
+    def _present(self, value: str, floats: bool) -> str:
+        if not floats:
+            return f"NOT {value} IS NULL"
+        nan = {"postgres": "<> CAST('NaN' AS DOUBLE)", "snowflake": "<> CAST('NaN' AS DOUBLE)"}.get(self.dialect)
+        nan = f"CAST({value} AS DOUBLE) {nan}" if nan else f"NOT ISNAN(CAST({value} AS DOUBLE))"
+        if self.dialect in ("sqlite", "mysql"):  # they store no NaN
+            return f"NOT {value} IS NULL"
+        return f"NOT {value} IS NULL AND {nan}"
+
+    def _rows(self, floats: bool, cast: str, listed: Listed | None, salt: str) -> str:
+        """The rows that count: their values, and their keys or group."""
+        value, person = quoted(self._columns.value), self._columns.person
+        # Adding zero makes a negative zero a positive one: one value, in every database.
+        cast_value = f"CAST({value} AS {cast}) + 0.0" if floats else value
+        given = [f'{cast_value} AS "value"']
+        names = [quoted(name) for name in self._columns.by]
+        given += [f"{name} AS {key}" for name, key in zip(names, self._keys, strict=True)]
+        given += [] if person is None else [f'{quoted(person)} AS "person"']
+        kept = [self._present(value, floats), *([] if self._where is None else [f"({self._where})"])]
+        kept += [f"NOT {name} IS NULL" for name in names]
+        if listed is not None:
+            given.append(f'{self._group(listed, names)} AS "group"')
+        rows = f"SELECT {', '.join(given)} FROM {self._table} WHERE {' AND '.join(kept)}"
+        return rows if person is None else self._chosen(rows, salt)
+
+    def _group(self, listed: Listed, names: list[str]) -> str:
+        rest = "NULL" if listed.rest is None else str(listed.rest)
+        if not names:
+            return "0"
+        marks = iter(range(len(listed.keys) * len(names)))
+        tests = (
+            f"WHEN {' AND '.join(f'{name} = {MARK}{next(marks)}' for name in names)} THEN {group}"
+            for group in listed.groups
+        )
+        return f"CASE {' '.join(tests)} ELSE {rest} END" if listed.groups else rest
+
+    def _chosen(self, rows: str, salt: str) -> str:
+        """Of each person so many rows, those with the smallest priorities; which they are depends on these rows only.
+
+        Equal rows of a person are numbered, and a row's priority is a hash of it with its number and a secret salt: the
+        same in both statements, whatever the order of rows.
+        """
+        limits = self._columns
+        text = (
+            f"""'{salt}|' || CAST("person" AS TEXT) || '|' || CAST("group" AS TEXT) || '|' || CAST("value" AS TEXT)"""
+        )
+        copy = 'ROW_NUMBER() OVER (PARTITION BY "person", "group", "value" ORDER BY "value")'
+        numbered = f'SELECT "person", "group", "value", {copy} AS "copy" FROM ({rows}) AS "a" WHERE NOT "group" IS NULL'
+        drawn = (
+            f'SELECT "person", "group", "value", MD5({text} || \'|\' || CAST("copy" AS TEXT)) AS "priority" '
+            f'FROM ({numbered}) AS "b"'
+        )
+        order = 'ORDER BY "priority", "group", "value"'
+        if limits.max_keys_per_person is None:
+            place = f'ROW_NUMBER() OVER (PARTITION BY "person" {order})'
+            placed = f'SELECT "group", "value", {place} AS "place" FROM ({drawn}) AS "d"'
+            return f'SELECT "group", "value" FROM ({placed}) AS "p" WHERE "place" <= {limits.max_items_per_person}'
+        first = 'MIN("priority") OVER (PARTITION BY "person", "group")'
+        first = f'SELECT "person", "group", "value", "priority", {first} AS "earliest" FROM ({drawn}) AS "d"'
+        place = f'ROW_NUMBER() OVER (PARTITION BY "person", "group" {order})'
+        key = 'DENSE_RANK() OVER (PARTITION BY "person" ORDER BY "earliest", "group")'
+        placed = f'SELECT "group", "value", {place} AS "place", {key} AS "key" FROM ({first}) AS "e"'
+        return (
+            f'SELECT "group", "value" FROM ({placed}) AS "p" WHERE "place" <= {limits.max_items_per_person} '
+            f'AND "key" <= {limits.max_keys_per_person}'
+        )
+
+    def _written(self, text: str) -> str:
+        """In the dialect of the database; refused where a name does not come back from it as it is."""
+        import sqlglot
+        from sqlglot import exp
+
+        tree = sqlglot.parse_one(text, read=OURS)
+        small = sqlglot.Dialect.get_or_raise(self.dialect).NULL_ORDERING == "nulls_are_small"
+        for each in tree.find_all(exp.Ordered):  # no null is ordered: the database's own way is as good
+            each.set("nulls_first", small)
+        written = tree.sql(dialect=self.dialect)
+        names = {name for name in self._columns.names if quoted(name) in text}
+        back = {each.name for each in sqlglot.parse_one(written, read=self.dialect).find_all(exp.Identifier)}
+        if not names <= back:
+            raise ParameterError(f"column, by and person: {self.dialect} cannot quote one of these names.")
+        return str(written)
+
+
+def _inside(reach: Reach) -> str:
+    """Whether a value may be within reach of a quantile; a little more than ``Reach.ranks`` says, without roots."""
+    q, root = repr(reach.quantile), repr(reach.per_root**2)
+    total = 'CAST("total" AS DOUBLE)'
+    before = f'({total} * {q} - {reach.least + 4!r} - "upto")'
+    behind = f'("upto" - "times" - {total} * {q} - {reach.least + 4!r})'
+    sides = (f"({side} <= 0 OR {side} * {side} <= {root} * {total})" for side in (before, behind))
+    return " AND ".join(sides)
+
+
+def _parts(table: str) -> list[str]:
+    if not isinstance(table, str):
+        raise ParameterTypeError(f"table must be the name of a table, not {type(table).__name__}.")
+    parts = table.split(".")
+    if len(parts) > 3 or not all(parts) or "\0" in table:
+        raise ParameterError(
+            "table must be the name of a table, with that of its schema and a dot before it if need be."
+        )
+    return parts
+
+
+def _condition(where: str, dialect: str) -> str:
+    """A condition that each row meets or not by itself; one that looks at other rows would make them count."""
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    if not isinstance(where, str):
+        raise ParameterTypeError(f"where must be a condition in SQL, not {type(where).__name__}.")
+    tree = None
+    try:
+        found = sqlglot.parse(where, read=dialect)
+        tree = found[0] if len(found) == 1 else None
+    except SqlglotError:
+        pass
+    if not isinstance(tree, exp.Condition):
+        raise ParameterError("where must be one condition in the SQL of the database, such as \"day >= '2026-01-01'\".")
+    if any(True for _ in tree.find_all(exp.Query, exp.AggFunc, exp.Window, exp.Subquery, exp.Exists)):
+        raise ParameterError(
+            "where must be a condition that each row meets or not by itself: no subquery, aggregate or window, which "
+            "would let other rows decide whether it counts."
+        )
+    return str(tree.sql(dialect=OURS))
