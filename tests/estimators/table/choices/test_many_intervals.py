@@ -44,7 +44,7 @@ def test_choose_intervals__uncertain_groups_are_left_to_the_twin(monkeypatch: py
 
     monkeypatch.setattr(many_intervals, "choose_interval", by_the_twin)
     half = 2**63
-    points = [half, half - 1, half + 2**24, half - 2**45, half + 2**45, 0]
+    points = [half, half - 2, half + 2**24, half - 2**45, half + 2**45, 0]
     drawn = np.array(points, dtype=np.uint64)[:, None]
     monkeypatch.setattr(choice, "words", lambda groups, each: drawn)
     starts, values = np.zeros(7, dtype=np.int64), np.arange(6)

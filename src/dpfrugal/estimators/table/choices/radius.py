@@ -34,7 +34,9 @@ PER_OCTAVE: Final = 16
 FINEST: Final = 53  # octaves below the value: its own unit in the last place
 BEYOND: Final = 64  # octaves above the value, with one radius each
 UNIT: Final = 2**30
-ITSELF: Final = UNIT // 4  # the mass of the radius 0
+# The mass of the radius 0, far below that of an octave: where many rows are equal to the value their depth chooses it,
+# and elsewhere it misses the quantile.
+ITSELF: Final = UNIT >> 12
 ROUND: Final = 4  # how many times the mass of its neighbours a round radius has: many rows lie that far from each other
 # Of the smallest and the largest double: the first and the last k of a radius 2^(k/16).
 FIRST_STEP: Final = (-1073 - FINEST) * PER_OCTAVE
