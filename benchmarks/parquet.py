@@ -72,7 +72,7 @@ clock, spent = time.perf_counter, {}
 start = clock()
 import numpy
 from pathlib import Path
-import dpfrugal.cli.progress, dpfrugal.inputs.files
+import dpfrugal.cli.terminal.progress, dpfrugal.inputs.files
 import dpfrugal as dpf
 spent["imports"] = clock() - start
 start = clock()

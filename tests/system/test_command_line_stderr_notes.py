@@ -13,7 +13,7 @@ import dpfrugal as dpf
 from dpfrugal.cli import ledger as ledger_command
 from dpfrugal.cli.estimator_from_options import record, shown_values
 from dpfrugal.cli.options import EstimatorOptions
-from dpfrugal.cli.stderr_notes import doubts, header, row
+from dpfrugal.cli.terminal.stderr_notes import doubts, header, row
 from dpfrugal.estimators.grid import Grid
 from dpfrugal.estimators.releases import SegmentRelease, WalkRelease
 from dpfrugal.privacy.guarantees import Sensitivity

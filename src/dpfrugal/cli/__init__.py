@@ -22,7 +22,6 @@ from dpfrugal.cli.audit import audit
 from dpfrugal.cli.demo import demo
 from dpfrugal.cli.describe import describe
 from dpfrugal.cli.options import EstimatorOptions, KeyOptions
-from dpfrugal.cli.output_files import usable_output
 from dpfrugal.cli.overview import OVERVIEW
 from dpfrugal.cli.paper import paper
 from dpfrugal.cli.plan import plan
@@ -30,7 +29,8 @@ from dpfrugal.cli.quantile import quantile
 from dpfrugal.cli.serve import serve
 from dpfrugal.cli.streams.watch_options import LineOptions, WindowOptions
 from dpfrugal.cli.table.table_options import TableOptions
-from dpfrugal.cli.usage_errors import sentence
+from dpfrugal.cli.terminal.output_files import usable_output
+from dpfrugal.cli.terminal.usage_errors import sentence
 from dpfrugal.cli.watch import watch
 from dpfrugal.errors import DPFrugalError, ParameterError
 from dpfrugal.outside_text import in_line

@@ -76,8 +76,8 @@ def audit(
     from dpfrugal.audit.broken import BROKEN
     from dpfrugal.audit.cases import keyed_cases, segment_cases, walk_cases
     from dpfrugal.audit.table_cases import table_cases
-    from dpfrugal.cli.progress import stages
-    from dpfrugal.cli.stderr_notes import note, notes
+    from dpfrugal.cli.terminal.progress import stages
+    from dpfrugal.cli.terminal.stderr_notes import note, notes
 
     if (algorithm is None) == (broken is None):
         raise ParameterError("Choose --algorithm or --broken: one of them is needed, and not both.")

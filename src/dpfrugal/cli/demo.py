@@ -28,8 +28,8 @@ def demo(
 
     Half of ε goes to the quantiles of all requests, half to those of each endpoint.
     """
-    from dpfrugal.cli.stderr_notes import note, notes, plain_console
     from dpfrugal.cli.table.demo_requests import ENDPOINTS, requests
+    from dpfrugal.cli.terminal.stderr_notes import note, notes, plain_console
     from dpfrugal.estimators.table.private_quantiles import private_quantiles
     from dpfrugal.estimators.table.quantiles_by import quantiles_by
     from dpfrugal.privacy.guarantees import PureDP

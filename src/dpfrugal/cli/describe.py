@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpfrugal.cli import options as o
-from dpfrugal.cli.output_files import kept_if_unwritten
 from dpfrugal.cli.table import table_options as t
+from dpfrugal.cli.terminal.output_files import kept_if_unwritten
 from dpfrugal.outside_text import in_json, in_line
 from dpfrugal.parameters import NanPolicy
 
@@ -78,9 +78,9 @@ def describe(
 
     Example: dpfrugal describe requests.csv --column ms --column bytes --epsilon 1
     """
-    from dpfrugal.cli.stderr_notes import explain_ledger, notes, plain_console
     from dpfrugal.cli.table.quantile_table import record, rows_of, spent
     from dpfrugal.cli.table.table_input import file_set, reading
+    from dpfrugal.cli.terminal.stderr_notes import explain_ledger, notes, plain_console
     from dpfrugal.estimators.table.describe import describe as described
 
     guarantee, ledger = o.guarantee_from(epsilon, delta, rho), o.ledger_from(ledger_file, dataset)
@@ -166,7 +166,7 @@ def _cells(release: Any) -> Iterator[str]:
 
 def explain(description: "Description") -> None:
     """The claim, its split, and why values are missing. From public values only."""
-    from dpfrugal.cli.stderr_notes import note, notes
+    from dpfrugal.cli.terminal.stderr_notes import note, notes
 
     first = next(iter(description.columns.values()), None)
     if first is None:

@@ -38,7 +38,7 @@ def show(
     from rich.table import Table
     from rich.text import Text
 
-    from dpfrugal.cli.stderr_notes import plain_console
+    from dpfrugal.cli.terminal.stderr_notes import plain_console
 
     found = _datasets(file, dataset)
     if as_json:
@@ -71,7 +71,7 @@ def history(file: File, dataset: Name = None, as_json: o.Json = False) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from dpfrugal.cli.stderr_notes import plain_console
+    from dpfrugal.cli.terminal.stderr_notes import plain_console
 
     spends = sorted((spend for one in _datasets(file, dataset) for spend in one.spends), key=lambda spend: spend.when)
     if as_json:
@@ -99,7 +99,7 @@ def verify(file: File, as_json: o.Json = False) -> None:
     Example: dpfrugal ledger verify budget.db
     """
     from dpfrugal.budget.ledger import Ledger
-    from dpfrugal.cli.stderr_notes import counted
+    from dpfrugal.cli.terminal.stderr_notes import counted
 
     found = Ledger(file).verify()
     if as_json:
@@ -149,7 +149,7 @@ def add(
     Example: dpfrugal ledger add budget.db clicks-2026-11 --epsilon 3
     """
     from dpfrugal.budget.ledger import Ledger
-    from dpfrugal.cli.stderr_notes import notes
+    from dpfrugal.cli.terminal.stderr_notes import notes
 
     guarantee = o.guarantee_from(epsilon, delta, rho)
     if spent_by is not None:

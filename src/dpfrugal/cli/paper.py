@@ -54,7 +54,7 @@ def paper(
     """
     if find_spec("matplotlib") is None:
         raise ParameterError("The report needs matplotlib: pip install 'dpfrugal[paper]'.")
-    from dpfrugal.cli.stderr_notes import notes
+    from dpfrugal.cli.terminal.stderr_notes import notes
     from dpfrugal.paper import results
     from dpfrugal.paper.report import HTML, MARKDOWN, write_report
     from dpfrugal.paper.resources import check_resources
@@ -107,7 +107,7 @@ def watched(run: "Run") -> "Iterator[Watcher]":
         TimeRemainingColumn,
     )
 
-    from dpfrugal.cli.stderr_notes import notes
+    from dpfrugal.cli.terminal.stderr_notes import notes
     from dpfrugal.paper.runner import Watcher
 
     columns = (
@@ -139,7 +139,7 @@ def watched(run: "Run") -> "Iterator[Watcher]":
 
 def show_split(folder: Path) -> None:
     """Say what the processor time of all results was spent on."""
-    from dpfrugal.cli.stderr_notes import notes
+    from dpfrugal.cli.terminal.stderr_notes import notes
     from dpfrugal.paper.report_preface import PART_NAMES, split
     from dpfrugal.paper.resources import peak_memory_mib
 

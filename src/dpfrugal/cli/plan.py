@@ -25,7 +25,7 @@ def plan(
     """
     from rich.table import Table
 
-    from dpfrugal.cli.stderr_notes import counted, plain_console
+    from dpfrugal.cli.terminal.stderr_notes import counted, plain_console
     from dpfrugal.errors import ParameterError
     from dpfrugal.estimators.grid import Grid
     from dpfrugal.estimators.walk.dp_frugal import sensitivity_of

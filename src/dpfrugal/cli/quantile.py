@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpfrugal.cli import options as o
-from dpfrugal.cli.output_files import kept_if_unwritten
 from dpfrugal.cli.table import table_options as t
 from dpfrugal.cli.table.table_input import STDIN, one_path
 from dpfrugal.cli.table.table_output import Output
+from dpfrugal.cli.terminal.output_files import kept_if_unwritten
 from dpfrugal.errors import ParameterError, TableError
 from dpfrugal.outside_text import in_json
 from dpfrugal.parameters import NullGroups
@@ -177,8 +177,8 @@ def _one_scan(
 ) -> None:
     """Estimate in one scan, in the order of the rows."""
     from dpfrugal.cli.estimator_from_options import estimator_from, last_release, record, shown_values
-    from dpfrugal.cli.progress import progress
-    from dpfrugal.cli.stderr_notes import charged, explain, explain_ledger
+    from dpfrugal.cli.terminal.progress import progress
+    from dpfrugal.cli.terminal.stderr_notes import charged, explain, explain_ledger
     from dpfrugal.inputs.batches import read_ahead
 
     ledger = options.ledger()

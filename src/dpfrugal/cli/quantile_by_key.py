@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpfrugal.cli.output_files import kept_if_unwritten
 from dpfrugal.cli.table.table_input import one_path
 from dpfrugal.cli.table.table_output import MOST_SHOWN, Output, form_of, lines_of, write
+from dpfrugal.cli.terminal.output_files import kept_if_unwritten
 from dpfrugal.errors import ParameterError, TableError
 from dpfrugal.outside_text import as_text, in_line
 from dpfrugal.parameters import integer
@@ -40,8 +40,8 @@ def quantile_by(
     **options: Any,
 ) -> None:
     """Read a file, release, write the table."""
-    from dpfrugal.cli.progress import noise_progress, progress
-    from dpfrugal.cli.stderr_notes import charged, explain_ledger
+    from dpfrugal.cli.terminal.progress import noise_progress, progress
+    from dpfrugal.cli.terminal.stderr_notes import charged, explain_ledger
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
     from dpfrugal.inputs.batches import read_ahead, regrouped
     from dpfrugal.inputs.files import BATCH_ROWS, open_column
@@ -123,7 +123,7 @@ def explain(estimator: "KeyedDPFrugal1U", release: Any, start: float, decimals: 
     """What the numbers mean. From public values only, save the rows set aside, which are for the operator."""
     import pyarrow.compute as pc
 
-    from dpfrugal.cli.stderr_notes import counted, note, notes
+    from dpfrugal.cli.terminal.stderr_notes import counted, note, notes
     from dpfrugal.estimators.keyed.release_table import NOISE_ALONE
 
     claim = {name.decode(): text.decode() for name, text in release.schema.metadata.items()}

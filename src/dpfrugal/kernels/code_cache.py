@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any, Final
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
@@ -28,10 +29,18 @@ def source_digest(package: str) -> str:
     """A digest of the sources of the kernels and of one more package; a few hundred microseconds."""
     digest = hashlib.sha256()
     for name in sorted({str(__package__), package}):
-        for file in sorted(resources.files(name).iterdir(), key=lambda file: file.name):
-            if file.name.endswith(".py"):
-                digest.update(f"{name}/{file.name}\0".encode() + file.read_bytes())
+        for path, source in _sources(resources.files(name), name):
+            digest.update(f"{path}\0".encode() + source)
     return digest.hexdigest()
+
+
+def _sources(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+    """The sources in a folder and in those below it, each with its path, in the order of their names."""
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.is_dir():
+            yield from _sources(file, f"{name}/{file.name}")
+        elif file.name.endswith(".py"):
+            yield f"{name}/{file.name}", file.read_bytes()
 
 
 class SealedFiles(IndexDataCacheFile):  # type: ignore[misc]

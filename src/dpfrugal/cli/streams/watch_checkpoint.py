@@ -70,7 +70,7 @@ class CheckpointFile:
         return estimator
 
     def _restored(self, file: Path, asked: Estimator, dataset: str | None) -> Estimator:
-        from dpfrugal.cli.stderr_notes import note
+        from dpfrugal.cli.terminal.stderr_notes import note
 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", CheckpointWarning)
@@ -120,7 +120,7 @@ class WatchCheckpoint(CheckpointFile):
         self.went_on_at: int | None = None  # the number of items in the checkpoint that this run continues
 
     def _continue(self, found: Any, saved: dict[str, Any]) -> None:
-        from dpfrugal.cli.stderr_notes import note, notes
+        from dpfrugal.cli.terminal.stderr_notes import note, notes
         from dpfrugal.storage.json_values import integer_of
 
         shown, items = integer_of(saved["shown_items"]), integer_of(saved["items"])
@@ -157,7 +157,7 @@ class WindowCheckpoint(CheckpointFile):
         self.restored = False
 
     def _continue(self, found: Any, saved: dict[str, Any]) -> None:
-        from dpfrugal.cli.stderr_notes import counted, note, notes
+        from dpfrugal.cli.terminal.stderr_notes import counted, note, notes
         from dpfrugal.storage.json_values import float_of, integer_of, list_of
 
         self.unprinted = [str(line) for line in list_of(saved["unprinted"])]

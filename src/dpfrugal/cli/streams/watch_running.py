@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def watch_running(period: "Period", checkpoint: "WatchCheckpoint", options: "EstimatorOptions", as_json: bool) -> None:
     """Follow standard input until it ends, or until Ctrl-C."""
     from dpfrugal.cli.estimator_from_options import estimator_from, last_release, record, shown_values
-    from dpfrugal.cli.stderr_notes import doubts, header, note, row
+    from dpfrugal.cli.terminal.stderr_notes import doubts, header, note, row
     from dpfrugal.inputs.log_lines import LogLines, plain_lines
 
     def make(ledger: "Ledger | None", dataset: str | None) -> "PrivateQuantile | DPFrugal1U":
@@ -62,8 +62,8 @@ def follow(
     last: Callable[[], Any],
 ) -> None:
     """Read standard input, and print a release at the end of each period and the ``last`` one at the end of input."""
-    from dpfrugal.cli.stderr_notes import charged, counted, explain_ledger, notes
     from dpfrugal.cli.streams.stdin_periods import End, StdinPeriods
+    from dpfrugal.cli.terminal.stderr_notes import charged, counted, explain_ledger, notes
 
     def show(release: Any) -> None:
         printed = lines(release)

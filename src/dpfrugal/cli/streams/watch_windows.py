@@ -127,7 +127,7 @@ class Windows:
 
     def _explain(self, release: Any) -> None:
         """Say once why values are missing."""
-        from dpfrugal.cli.stderr_notes import note
+        from dpfrugal.cli.terminal.stderr_notes import note
 
         reasons = release["reason"].drop_null().unique().to_pylist() if self._keyed else filter(None, release.reasons)
         for reason in reasons:
@@ -141,8 +141,8 @@ class Windows:
 
     def follow(self) -> None:
         """Read standard input until it ends or a signal comes; release at the end of each period, and the rest."""
-        from dpfrugal.cli.stderr_notes import charged, counted, explain_ledger, notes
         from dpfrugal.cli.streams.stdin_periods import End, StdinPeriods
+        from dpfrugal.cli.terminal.stderr_notes import charged, counted, explain_ledger, notes
 
         checkpoint = self._checkpoint
         with charged(self._estimator.account):

@@ -84,7 +84,7 @@ class LiveTable:
     def __init__(self, period: str) -> None:
         from rich.live import Live
 
-        from dpfrugal.cli.stderr_notes import plain_console
+        from dpfrugal.cli.terminal.stderr_notes import plain_console
 
         self._period, self._windows = period, 0
         self._console = plain_console()

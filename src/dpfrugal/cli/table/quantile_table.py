@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dpfrugal.cli import options as o
-from dpfrugal.cli.output_files import kept_if_unwritten
 from dpfrugal.cli.table.table_input import numbers_of, reading
 from dpfrugal.cli.table.table_options import Format, TableOptions, bytes_of
+from dpfrugal.cli.terminal.output_files import kept_if_unwritten
 from dpfrugal.errors import ParameterError
 from dpfrugal.outside_text import in_json
 
@@ -32,7 +32,7 @@ def quantile_of_table(
     as_json: bool,
 ) -> None:
     """Read a column, release, show."""
-    from dpfrugal.cli.stderr_notes import explain_ledger
+    from dpfrugal.cli.terminal.stderr_notes import explain_ledger
     from dpfrugal.estimators.table.private_quantiles import private_quantiles
 
     guarantee, ledger = options.guarantee(), options.ledger()
@@ -48,7 +48,7 @@ def quantile_of_table(
             if as_json:
                 typer.echo(in_json(record(release) | numbers.more))
             elif sys.stdout.isatty():
-                from dpfrugal.cli.stderr_notes import plain_console
+                from dpfrugal.cli.terminal.stderr_notes import plain_console
 
                 plain_console().print(shown(release))
             else:
@@ -86,7 +86,7 @@ def spent(ledger: "Ledger | None", dataset: str | None, guarantee: "Guarantee") 
         yield
     except BaseException:
         if ledger is not None and dataset is not None:
-            from dpfrugal.cli.stderr_notes import notes
+            from dpfrugal.cli.terminal.stderr_notes import notes
 
             standing = ledger.dataset(dataset)
             left = f"{standing.left or 'nothing'} is left of {standing.total}"
@@ -145,7 +145,7 @@ def shown(release: "TableRelease") -> "Table":
 
 def explain(release: "TableRelease") -> None:
     """The claim, what was paid for what, and why a value is missing. From public values only."""
-    from dpfrugal.cli.stderr_notes import note, notes
+    from dpfrugal.cli.terminal.stderr_notes import note, notes
 
     changed = "replaced" if release.neighbours == "replace" else "added or removed"
     rows = "the number of rows is private" if release.items is None else f"{release.items:,} rows"

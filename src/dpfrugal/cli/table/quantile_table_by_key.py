@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpfrugal.cli import options as o
-from dpfrugal.cli.output_files import kept_if_unwritten
 from dpfrugal.cli.table.quantile_table import spent, table_parameters, texts
 from dpfrugal.cli.table.table_input import file_set, reading
 from dpfrugal.cli.table.table_options import Format, TableOptions, bytes_of
 from dpfrugal.cli.table.table_output import MOST_SHOWN, Output, form_of, lines_of, write
+from dpfrugal.cli.terminal.output_files import kept_if_unwritten
 from dpfrugal.errors import ParameterError, TableError
 from dpfrugal.outside_text import as_text, in_line
 from dpfrugal.parameters import NullGroups
@@ -38,8 +38,8 @@ def quantiles_of_groups(
     as_json: bool,
 ) -> None:
     """Read the files, release, write the table."""
-    from dpfrugal.cli.progress import noise_progress
-    from dpfrugal.cli.stderr_notes import explain_ledger
+    from dpfrugal.cli.terminal.progress import noise_progress
+    from dpfrugal.cli.terminal.stderr_notes import explain_ledger
     from dpfrugal.estimators.table.quantiles_by import quantiles_by
 
     form = form_of(output, to, as_json=as_json)
@@ -173,7 +173,7 @@ def explain(release: Any, quantiles: int) -> None:
     """What the numbers mean, from public values only."""
     import json
 
-    from dpfrugal.cli.stderr_notes import counted, note, notes
+    from dpfrugal.cli.terminal.stderr_notes import counted, note, notes
 
     claim = {name.decode(): text.decode() for name, text in release.schema.metadata.items()}
     keys = len(release) // quantiles

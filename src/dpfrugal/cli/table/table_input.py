@@ -35,7 +35,7 @@ class Numbers:
     def explain(self) -> None:
         """Say that a sample was taken."""
         if self.of is not None:
-            from dpfrugal.cli.stderr_notes import notes
+            from dpfrugal.cli.terminal.stderr_notes import notes
 
             notes.print(
                 f"Standard input has {self.of:,} rows, more than --memory holds: this is a uniform random sample of "
@@ -55,7 +55,7 @@ def numbers_of(
         raise ParameterError("Standard input is read by itself; name either it or files.")
     if table.person is not None:
         raise ParameterError("--person is for tables with columns; name --column too.")
-    from dpfrugal.cli.progress import progress
+    from dpfrugal.cli.terminal.progress import progress
     from dpfrugal.estimators.table.rows.sample import held_sample
     from dpfrugal.inputs.lines import numbers
 
@@ -116,7 +116,7 @@ def one_path(file: str) -> Path:
 @contextmanager
 def reading(files: "FileSet | None") -> Iterator[None]:
     """A progress bar while files are read, if there are any."""
-    from dpfrugal.cli.progress import progress
+    from dpfrugal.cli.terminal.progress import progress
 
     if files is None:
         yield

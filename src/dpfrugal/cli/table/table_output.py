@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from dpfrugal.cli.output_files import draft
+from dpfrugal.cli.terminal.output_files import draft
 from dpfrugal.errors import ParameterError
 from dpfrugal.outside_text import as_text, csv_line, in_csv, in_json, in_line
 
@@ -87,7 +87,7 @@ def write(
         with draft(output) as made, made.open("w", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in lines_of(release, form, cells))
     elif form is Output.TABLE and sys.stdout.isatty():
-        from dpfrugal.cli.stderr_notes import plain_console
+        from dpfrugal.cli.terminal.stderr_notes import plain_console
 
         console = plain_console()
         console.print(shown())

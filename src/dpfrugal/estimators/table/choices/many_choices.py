@@ -114,7 +114,7 @@ def choose_many(
     ``progress`` is called with the number of groups that are done, now and then.
     """
     with loading("choose_regions"):
-        from dpfrugal.kernels.choose_regions import choose as choose_groups
+        from dpfrugal.kernels.choices.choose_regions import choose as choose_groups
 
     public, arrays = Choice(base, slope), compiled(base)
     starts = np.ascontiguousarray(starts, dtype=np.int64)

@@ -71,7 +71,7 @@ def choose_intervals(
     that are done, now and then.
     """
     with loading("choose_radii"):
-        from dpfrugal.kernels.choose_radii import choose as choose_groups
+        from dpfrugal.kernels.choices.choose_radii import choose as choose_groups
 
     codes, starts, values = (
         read_only(np.ascontiguousarray(each, np.int64)) for each in (windows.codes, windows.starts, values)

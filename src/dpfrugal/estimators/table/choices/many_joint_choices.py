@@ -38,7 +38,7 @@ def choose_many_jointly(
     ``progress`` is called with the number of groups that are done, now and then.
     """
     with loading("choose_jointly"):
-        from dpfrugal.kernels.choose_jointly import choose as choose_groups
+        from dpfrugal.kernels.choices.choose_jointly import choose as choose_groups
 
     arrays, many, cap = compiled(public.base), len(public.quantiles), public.cap
     codes, starts, ends, before = stacked(windows)

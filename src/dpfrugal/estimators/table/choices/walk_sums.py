@@ -95,7 +95,7 @@ def compiled_levels(
 ) -> list[Level]:
     """The same by compiled code; regions cover the ranks ``first`` to ``last`` in half rows."""
     with loading("sum_walks"):
-        from dpfrugal.kernels.sum_walks import sum_walks
+        from dpfrugal.kernels.choices.sum_walks import sum_walks
 
     many, room = targets.floors.shape[1], Room(4 * targets.floors.shape[1] * (first.size + 2))
     offsets, scales = np.empty((2, many + 2), dtype=np.int64)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpfrugal.kernels.base_masses import code_of, double_of
-from dpfrugal.kernels.choose_regions import UNCERTAIN, chosen_by
+from dpfrugal.kernels.choices.base_masses import code_of, double_of
+from dpfrugal.kernels.choices.choose_regions import UNCERTAIN, chosen_by
 from dpfrugal.kernels.compiler import cached, inlined
 
 

@@ -22,7 +22,7 @@ from dpfrugal.estimators.table.choices.radius import (
     radii_around,
     radius_tables,
 )
-from dpfrugal.kernels.choose_radii import ends_of_doubles, ends_of_integers, weigh
+from dpfrugal.kernels.choices.choose_radii import ends_of_doubles, ends_of_integers, weigh
 from dpfrugal.privacy import choice
 from dpfrugal.privacy.choice import Tape
 from tests.support.base_masses import code, doubles, integers

@@ -10,15 +10,15 @@ from typing import Any, Final
 import numpy as np
 
 from dpfrugal.kernels.bit_layout import FLOAT_ERROR, LARGEST_TOTAL, SMALLEST_TOTAL, SUM_ERROR
-from dpfrugal.kernels.choose_regions import (
+from dpfrugal.kernels.choices.choose_regions import (
     UNCERTAIN,
     add_masses,
     distinct,
     draw_from_gap,
     part_of,
 )
+from dpfrugal.kernels.choices.sum_walks import scale_masses, sum_walks
 from dpfrugal.kernels.compiler import cached, inlined
-from dpfrugal.kernels.sum_walks import scale_masses, sum_walks
 
 # As in the twin.
 ROUNDING: Final = 2.0**-52

@@ -16,7 +16,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from dpfrugal.cli.stderr_notes import notes
+from dpfrugal.cli.terminal.stderr_notes import notes
 
 
 class ItemRate(ProgressColumn):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpfrugal.kernels import base_masses
 from dpfrugal.kernels.bit_layout import UNIT_BITS
+from dpfrugal.kernels.choices import base_masses
 
 codes = st.integers(-(2**63), 2**63 - 1)
 finite = st.floats(allow_nan=False, allow_infinity=False)

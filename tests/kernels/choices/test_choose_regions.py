@@ -24,9 +24,9 @@ from dpfrugal.estimators.table.choices import many_choices
 from dpfrugal.estimators.table.choices.many_choices import Targets, choose_many, compiled
 from dpfrugal.estimators.table.choices.mechanism import Choice, choose_code
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics
-from dpfrugal.kernels.base_masses import code_at, mass_between, number_between, places
 from dpfrugal.kernels.bit_layout import WORDS
-from dpfrugal.kernels.choose_regions import UNCERTAIN, chosen_by, number_below, part_of
+from dpfrugal.kernels.choices.base_masses import code_at, mass_between, number_between, places
+from dpfrugal.kernels.choices.choose_regions import UNCERTAIN, chosen_by, number_below, part_of
 from dpfrugal.privacy import choice
 from dpfrugal.privacy.choice import Bits, Point, Tape, by_floats
 from tests.support.naive_table import statistics

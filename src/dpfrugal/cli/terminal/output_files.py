@@ -71,7 +71,7 @@ def kept_if_unwritten(
         if ledger is not None and dataset is not None:
             ledger.keep(dataset, "\n".join(lines()))
             said = f"The release is kept: dpfrugal ledger kept {ledger.path} {dataset!r} prints it."
-            from dpfrugal.cli.stderr_notes import notes
+            from dpfrugal.cli.terminal.stderr_notes import notes
 
             with suppress(OSError):
                 notes.print(said)

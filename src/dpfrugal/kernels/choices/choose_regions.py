@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpfrugal.kernels.base_masses import (
+from dpfrugal.kernels.bit_layout import FLOAT_ERROR, LARGEST_TOTAL, SMALLEST_TOTAL, SUM_ERROR
+from dpfrugal.kernels.choices.base_masses import (
     bits_of,
     code_at,
     mass_between,
     number_between,
     places,
 )
-from dpfrugal.kernels.bit_layout import FLOAT_ERROR, LARGEST_TOTAL, SMALLEST_TOTAL, SUM_ERROR
 from dpfrugal.kernels.compiler import cached, inlined
 
 _0, _1, _64 = np.uint64(0), np.uint64(1), np.uint64(64)

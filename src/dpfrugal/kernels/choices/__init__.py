@@ -1,0 +1,1 @@
+"""Compiled choices for many groups of rows; their readable twins are in ``estimators.table``."""
