@@ -63,15 +63,17 @@ def test_spending__is_reported_at_a_bad_last_line_of_a_file(ledger: dpf.Ledger, 
     assert said(ledger) in done.stderr
 
 
-@pytest.mark.parametrize("command", [["quantile", "-"], ["quantile", "items.csv", "--column", "ms"]])
+@pytest.mark.parametrize(
+    ("command", "notes"), [(["quantile", "-"], 0), (["quantile", "items.csv", "--column", "ms"], 1)]
+)
 def test_spending__of_a_table_comes_after_all_of_it_was_read(
-    command: list[str], ledger: dpf.Ledger, tmp_path: Path
+    command: list[str], notes: int, ledger: dpf.Ledger, tmp_path: Path
 ) -> None:
     (tmp_path / "items.csv").write_text(f"ms\n{GOOD}\nsecret\n", encoding="utf-8")
     command = [str(tmp_path / part) if part.endswith(".csv") else part for part in command]
     done = run(*command, *options(ledger), text=f"{GOOD}\nsecret\n")
     assert done.returncode == 2
-    assert "spent" not in done.stderr
+    assert done.stderr.count("spent") == done.stderr.count(f"Nothing was spent on 'clicks' in {ledger.path}.") == notes
     assert "secret" not in done.stderr
     assert ledger.left("clicks") == THREE
 

@@ -165,8 +165,15 @@ def test_files__a_pipe_is_read_once_and_held(tmp_path: Path) -> None:
         (batch, _), *_rest = open_column(path).batches
         writer.join()
         assert batch.to_pylist() == [1, 2, 4]
+    with pytest.raises(TableError, match="this is a device, not a file"):
+        file_source.FileSource.of(Path("/dev/zero"))
+    endless = tmp_path / "endless"
+    os.mkfifo(endless)
+    writer = threading.Thread(target=endless.write_bytes, args=(bytes(101),))
+    writer.start()
     with pytest.raises(TableError, match="may have 100 bytes at most"):
-        file_source.FileSource.of(Path("/dev/zero"), 100)
+        file_source.FileSource.of(endless, 100)
+    writer.join()
 
 
 def parquet_bytes() -> bytes:
@@ -296,7 +303,7 @@ def test_csv_and_json__read_text_as_people_write_it(
     [
         (lambda path: path / "nope.csv", "no such file"),
         (lambda path: path, "this is a folder"),
-        (lambda path: Path("/dev/null"), "empty"),
+        (lambda path: Path("/dev/null"), "this is a device, not a file"),
         (lambda path: written(path / "e.csv", b""), "empty"),
         (lambda path: written(path / "e.xyz", b"hello"), "--format"),
         (lambda path: written(path / "e.parquet", b"PAR1 and then nothing"), "not a readable Parquet file"),

@@ -367,5 +367,5 @@ def test_command_line__has_help_and_a_version() -> None:
 def test_command_line__refuses_an_option_that_is_given_twice() -> None:
     done = run_here("plan", "--epsilon", 1, "--epsilon", 2)
     assert done.returncode == 2
-    assert done.stderr == "dpfrugal: --epsilon was given 2 times, and takes one value (see dpfrugal plan --help).\n"
+    assert done.stderr == "dpfrugal: --epsilon was given 2 times, and takes one value; see dpfrugal plan --help.\n"
     assert run_here("plan", "--epsilon", 1).returncode == 0

@@ -161,7 +161,7 @@ BY = ("--by", "carrier", "--keys", "carriers.txt")
         ((*FLIGHTS, "--by", "delay", "--keys", "carriers.txt"), "must name different columns"),
         ((*FLIGHTS, "--keys", "carriers.txt"), "--keys is for --by"),
         ((*FLIGHTS, "--null-keys", "drop"), "--null-keys is for --by"),
-        ((*FLIGHTS, *BY, "--algorithm", "private-quantile"), "leave out --algorithm private-quantile"),
+        ((*FLIGHTS[:-1], "private-quantile", *BY), "leave out --algorithm private-quantile"),
         ((*FLIGHTS, *BY, "--json", "--output", "a.csv"), "--json writes JSON Lines, not csv"),
         ((*FLIGHTS, *BY, "--json", "--to", "parquet", "--output", "a.x"), "--json writes JSON Lines, not parquet"),
         ((*FLIGHTS, *BY, "--calibration", "classic"), "--calibration is for --epsilon with --delta"),

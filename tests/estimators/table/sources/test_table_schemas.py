@@ -78,9 +78,9 @@ def test_numeric_columns__objects_state_no_type() -> None:
 
 
 def test_numeric_columns__refuse_in_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    with pytest.raises(ParameterError, match=r"a text file such as t\.csv does not say which hold numbers"):
-        numeric_columns(FileSet.of(tmp_path / "t.csv"))
+    (tmp_path / "t.jsonl").write_text('{"a": 1}\n', encoding="utf-8")
+    with pytest.raises(ParameterError, match=r"a text file such as t\.jsonl does not say which hold numbers"):
+        numeric_columns(FileSet.of(tmp_path / "t.jsonl"))
     with pytest.raises(TableError, match="no column holds numbers or times"):
         numeric_columns(pa.table({"name": ["n"]}))
     with pytest.raises(ParameterTypeError, match=r"data must be a file or .*, not int\.$"):
