@@ -11,15 +11,30 @@ import dpfrugal
 from tests.support.command_line import run_here
 from tests.support.repository import ROOT
 
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+PARTS = [str(document.relative_to(ROOT)) for document in DOCUMENTS]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=PARTS)
 def test_documents__have_links_that_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text(encoding="utf-8")):
         if not target.startswith("https://"):
             assert (document.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=PARTS)
+def test_documents__are_wrapped(document: Path) -> None:
+    """Prose ends at 120 characters; tables, code, pictures and the report that a program writes may be wider."""
+    if document.parent.name == "paper":
+        return
+    code = False
+    for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
+        code ^= line.lstrip().startswith("```")
+        if not code and not line.startswith(("|", "![")):
+            assert len(line) <= 120, f"line {number}"
 
 
 def test_readme__has_options_that_exist() -> None:
