@@ -132,7 +132,7 @@ $(DOCS): $(READY)
 
 # Strict: a link, an anchor or a name of the reference that leads nowhere ends it; then every page is read once more.
 docs: $(DOCS)
-	$(BIN)/python -m mkdocs build --strict --clean
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
 	$(BIN)/python -m reliability.site_links site
 
 $(DIST): $(READY)

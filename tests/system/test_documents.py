@@ -37,6 +37,17 @@ def test_documents__are_wrapped(document: Path) -> None:
             assert len(line) <= 120, f"line {number}"
 
 
+def test_site__has_every_file_that_its_configuration_names() -> None:
+    """``make docs`` builds it; this finds what a fresh clone would lack."""
+    named = re.findall(r"[\w/.-]+\.(?:md|py|css)\b", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    placed = set(re.findall(r'": "([\w/-]+\.md)"', (ROOT / "docs" / "site" / "hooks.py").read_text(encoding="utf-8")))
+    assert {"docs/site/hooks.py", "index.md", "site/extra.css"} <= set(named)
+    for name in set(named) - placed:
+        assert (ROOT / name).exists() or (ROOT / "docs" / name).exists(), name
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    assert pages <= set(named), "pages that the site does not show"
+
+
 def test_readme__has_options_that_exist() -> None:
     shown = set(re.findall(r" (--[a-z-]+)", "\n".join(re.findall(r"^.*dpfrugal \w+ .*$", README, flags=re.MULTILINE))))
     commands = ("quantile", "describe", "watch", "plan", "paper", "audit", "demo", "serve")
