@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dpfrugal.budget.ledger_file import SCHEMA, LedgerFile, seal_of
+from dpfrugal.budget.ledger_file import LedgerFile
+from dpfrugal.budget.ledger_schema import SCHEMA, seal_of
 from dpfrugal.errors import LedgerError
 
 

@@ -17,7 +17,8 @@ import dpfrugal as dpf
 from dpfrugal.budget import ledger_history
 from dpfrugal.budget.claims import Claim, Tally
 from dpfrugal.budget.composition import fits, left, total_spent
-from dpfrugal.budget.ledger_file import LedgerFile, seal_of
+from dpfrugal.budget.ledger_file import LedgerFile
+from dpfrugal.budget.ledger_schema import seal_of
 from dpfrugal.cli import app
 from tests.support.older_ledger import as_older, spend_many
 

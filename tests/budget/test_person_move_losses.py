@@ -17,7 +17,7 @@ from dpfrugal.budget.claims import Claim
 from dpfrugal.budget.composition import total_spent
 from dpfrugal.budget.loss_distributions import Losses
 from dpfrugal.budget.person_moves import Exposure, Move
-from dpfrugal.estimators.keyed.keyed_dp_frugal import keyed_exposure
+from dpfrugal.estimators.keyed.sensitivity import keyed_exposure
 from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.estimators.walk.dp_frugal import walk_exposure
 from dpfrugal.privacy.discrete_gaussian import mass

@@ -12,10 +12,10 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as distributions
 
 import dpfrugal as dpf
-from dpfrugal.budget.ledger_file import seal_of
+from dpfrugal.budget.ledger_schema import seal_of
 from dpfrugal.budget.person_moves import MOST_BUDGET, Exposure, Move, exposure_of, of_exposure
 from dpfrugal.budget.promises import spend_of
-from dpfrugal.estimators.keyed.keyed_dp_frugal import keyed_exposure, keyed_sensitivity
+from dpfrugal.estimators.keyed.sensitivity import keyed_exposure, keyed_sensitivity
 from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.estimators.walk.dp_frugal import sensitivity_of, walk_exposure
 from dpfrugal.privacy import noise

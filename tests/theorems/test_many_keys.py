@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import dpfrugal as dpf
 from dpfrugal.audit.broken import PerKeyCoins
-from dpfrugal.estimators.keyed.keyed_dp_frugal import keyed_sensitivity
+from dpfrugal.estimators.keyed.sensitivity import keyed_sensitivity
 from dpfrugal.estimators.keyed.state import KeyedState
 from dpfrugal.kernels import coins
 from dpfrugal.privacy import noise

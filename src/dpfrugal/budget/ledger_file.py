@@ -10,8 +10,6 @@ whoever comes next, by whatever path, finds everything in the file. A file with 
 that is not the file that was opened, or not the ledger.
 """
 
-import hashlib
-import json
 import os
 import sqlite3
 import threading
@@ -21,46 +19,24 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from dpfrugal.budget.ledger_schema import (
+    APPLICATION,
+    NEWER_TABLES,
+    OLDER_SCHEMA,
+    OLDER_VERSIONS,
+    SCHEMA,
+    VERSION,
+    last_spend,
+    last_writes,
+    name_write,
+    seal_of,
+)
 from dpfrugal.errors import LedgerError
 from dpfrugal.storage import durable, locks
 
-APPLICATION: Final = 0x64704C67  # "dpLg"
-VERSION: Final = 4
-# Without running totals; 3 has a total for items that are added or removed. The first write adds them.
-OLDER_VERSIONS: Final = (2, 3)
 PATIENCE: Final = 60.0  # seconds to wait for other processes
-OLDER_SCHEMA: Final = {
-    "ledger": "CREATE TABLE ledger (name TEXT NOT NULL, seal TEXT NOT NULL)",
-    "datasets": (
-        "CREATE TABLE datasets (dataset TEXT PRIMARY KEY, record TEXT NOT NULL, spends INTEGER NOT NULL, "
-        "head TEXT NOT NULL, seal TEXT NOT NULL)"
-    ),
-    "spends": (
-        "CREATE TABLE spends (id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, lineage TEXT NOT NULL UNIQUE, "
-        "record TEXT NOT NULL, seal TEXT NOT NULL)"
-    ),
-    "generations": (
-        "CREATE TABLE generations (lineage TEXT PRIMARY KEY, generation INTEGER NOT NULL, holder TEXT NOT NULL, "
-        "seal TEXT NOT NULL)"
-    ),
-}
-NEWER_TABLES: Final = {
-    # What all spends of a dataset come to: how many, of which kinds, and the last link of their chain.
-    "totals": (
-        "CREATE TABLE totals (dataset TEXT PRIMARY KEY, spends INTEGER NOT NULL, head TEXT NOT NULL, "
-        "kinds TEXT NOT NULL, newest INTEGER NOT NULL, latest INTEGER, seal TEXT NOT NULL)"
-    ),
-    # Releases that were paid for and could not be written where they were asked for.
-    "kept": (
-        "CREATE TABLE kept (id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, release TEXT NOT NULL, seal TEXT NOT NULL)"
-    ),
-    # The last write and the one before it, at random names: they tell whether a log belongs to the file as it is.
-    "writes": "CREATE TABLE writes (last TEXT NOT NULL, before TEXT NOT NULL, seal TEXT NOT NULL)",
-}
-SCHEMA: Final = OLDER_SCHEMA | NEWER_TABLES
 DISK_FAILS: Final = "the disk fails, or is full; what it holds may be whole, so try again before you restore anything"
 T = TypeVar("T")
-
 
 _holding = threading.local()
 
@@ -69,11 +45,6 @@ def _held_by_this_thread() -> set[tuple[int, int]]:
     """The files whose lock this thread holds."""
     held: set[tuple[int, int]] = _holding.__dict__.setdefault("files", set())
     return held
-
-
-def seal_of(*parts: object) -> str:
-    """The SHA-256 of a list of numbers and strings."""
-    return hashlib.sha256(json.dumps(parts, ensure_ascii=False, default=repr).encode()).hexdigest()
 
 
 class LedgerFile:
@@ -121,7 +92,7 @@ class LedgerFile:
                 if writing:
                     self._begin_write(connection)
                 result = work(connection)
-                seen = _last_spend(connection)
+                seen = last_spend(connection)
                 self._patiently(lambda: connection.execute("COMMIT"))
                 self._spends = max(self._spends, seen)
             except BaseException:
@@ -214,16 +185,16 @@ class LedgerFile:
             )
         last: tuple[str, ...] = ()
         with suppress(sqlite3.Error), self._connected("immutable=1") as connection:  # the file without its log
-            last = _last_writes(connection)[:1]
+            last = last_writes(connection)[:1]
         if last:
             with self._connected("mode=ro") as connection:
-                logged = _last_writes(connection)
+                logged = last_writes(connection)
             if logged and last[0] not in logged:
                 for leftover in ("-wal", "-shm"):
                     log.with_name(log.name.removesuffix("-wal") + leftover).unlink(missing_ok=True)
                 return
         with self._connected("mode=rw") as connection:
-            _last_writes(connection)  # opens the log
+            last_writes(connection)  # opens the log
             self._empty_log(connection)
 
     def _begin_write(self, connection: sqlite3.Connection) -> None:
@@ -233,9 +204,9 @@ class LedgerFile:
                 connection.execute(statement)
             self._fill(connection)
             connection.execute(f"PRAGMA user_version = {VERSION}")
-            _name_write(connection, "")
+            name_write(connection, "")
         else:
-            _name_write(connection, _last_writes(connection)[0])
+            name_write(connection, last_writes(connection)[0])
 
     def _empty_log(self, connection: sqlite3.Connection) -> None:
         """All that was committed is in the file itself: a write is confirmed only then."""
@@ -264,7 +235,7 @@ class LedgerFile:
                 connection.execute(statement)
             name = os.urandom(16).hex()
             connection.execute("INSERT INTO ledger VALUES (?, ?)", (name, seal_of("ledger", name)))
-            _name_write(connection, "")
+            name_write(connection, "")
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
             self._patiently(lambda: connection.execute("COMMIT"))
@@ -293,9 +264,9 @@ class LedgerFile:
         name = str(rows[0][0])
         if self.name not in ("", name):
             raise LedgerError(f"{self.path} is another ledger than the one that was opened there.")
-        if version == VERSION and not _last_writes(connection):
+        if version == VERSION and not last_writes(connection):
             raise self.damaged()
-        if _last_spend(connection) < self._spends:
+        if last_spend(connection) < self._spends:
             raise LedgerError(f"{self.path} has fewer spends than before: an older copy was put in its place.")
         return name
 
@@ -361,22 +332,3 @@ class LedgerFile:
             raise self.damaged() from None
         except OSError as error:
             raise LedgerError(f"The ledger {self.path} cannot be used: {error.strerror}.") from None
-
-
-def _last_spend(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT max(id) FROM spends").fetchone()[0] or 0)
-
-
-def _last_writes(connection: sqlite3.Connection) -> tuple[str, ...]:
-    """The names of the last write and of the one before it; none in an older file, or a damaged one."""
-    if not connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'writes'").fetchone()[0]:
-        return ()
-    rows = connection.execute("SELECT last, before, seal FROM writes").fetchall()
-    return rows[0][:2] if len(rows) == 1 and rows[0][2] == seal_of("writes", *rows[0][:2]) else ()
-
-
-def _name_write(connection: sqlite3.Connection, before: str) -> None:
-    """Give the write that has begun a random name."""
-    names = os.urandom(8).hex(), before
-    connection.execute("DELETE FROM writes")
-    connection.execute("INSERT INTO writes VALUES (?, ?, ?)", (*names, seal_of("writes", *names)))

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 
 from dpfrugal.budget import ledger_rows as rows
 from dpfrugal.budget.claims import Claim, Tally
-from dpfrugal.budget.ledger_file import seal_of
 from dpfrugal.budget.ledger_rows import Damaged
+from dpfrugal.budget.ledger_schema import seal_of
 from dpfrugal.budget.promises import Dataset, Spend, time_of
 
 PART: Final = 20_000  # spends that are read at once: some tenths of a second

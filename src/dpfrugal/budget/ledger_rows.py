@@ -15,7 +15,7 @@ from typing import Any
 
 from dpfrugal import parameters
 from dpfrugal.budget.claims import Claim, Tally
-from dpfrugal.budget.ledger_file import seal_of
+from dpfrugal.budget.ledger_schema import seal_of
 from dpfrugal.budget.person_moves import exposure_of, of_exposure
 from dpfrugal.budget.promises import Dataset, Spend, time_of
 from dpfrugal.errors import LedgerError, ParameterError

@@ -67,6 +67,17 @@ def checked_discovery(discover_keys: ApproxDP) -> ApproxDP:
     return discover_keys
 
 
+def declared_or_discovered(keys: Any, discover_keys: ApproxDP | None) -> None:
+    """Refuse both, and neither."""
+    if keys is not None and discover_keys is not None:
+        raise ParameterError("keys and discover_keys exclude each other: keys are declared, or they are discovered.")
+    if keys is None and discover_keys is None:
+        raise ParameterError(
+            "Either keys or discover_keys must be given: which keys there are is data too. Declare them, or say what "
+            "discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."
+        )
+
+
 class KeyDiscovery:
     """Counts of rows per key since the last release, and which keys are public. Counts are raw: never shown."""
 

@@ -90,6 +90,7 @@ class People:
     index: KeyIndex
 
     def __init__(self, threads: int = 1) -> None:
+        self._threads = threads
         self.index = KeyIndex(max_keys=LARGEST_CODE, threads=threads)
 
     def codes(self, person: Any) -> Codes:
@@ -101,6 +102,12 @@ class People:
             said = "null ids; clean the data" if "null" in str(error) else f"ids that cannot be used: {error}"
             problem = type(error)(f"person has {said}".rstrip(".") + ".")
         raise problem
+
+    def only(self, used: Codes) -> tuple["People", Codes]:
+        """Those persons alone, and the code that each of all has among them: negative where there is none."""
+        people, codes = People(self._threads), np.full(self.index.size, UNDECLARED, dtype=np.int32)
+        codes[used] = people.codes(self.index.keys.take(used))
+        return people, codes
 
 
 class PersonLimits:

@@ -39,6 +39,12 @@ class KeyLookup:
         self._part, self._first = 0, 0
         self.size = sum(len(part) for part in self.parts)
 
+    def check_length(self, values: Any) -> None:
+        """Refuse values that are not as many as the keys."""
+        if self.size != len(values):
+            lengths = f"there are {self.size:,} keys and {len(values):,} values"
+            raise ItemError(f"keys and values must be of the same length; {lengths}.")
+
     def next(self, count: int) -> Codes:
         """The codes of the next keys."""
         found = [np.empty(0, dtype=np.int32)]

@@ -17,47 +17,26 @@ from numpy.typing import NDArray
 
 from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
-from dpfrugal.budget.person_moves import Exposure, exposed
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ParameterError, ReplayError
 from dpfrugal.estimators.base import PrivateEstimator
 from dpfrugal.estimators.grid import Grid
 from dpfrugal.estimators.keyed.coded_rows import ROWS_AT_ONCE, UNEVEN, KeyLookup, LookedUpCodes, coded_rows, sized
 from dpfrugal.estimators.keyed.release_table import KeyedClaim, release_table, total_cost
+from dpfrugal.estimators.keyed.sensitivity import keyed_exposure, keyed_sensitivity
 from dpfrugal.estimators.keyed.state import KeyedState
 from dpfrugal.estimators.keyed.walk import is_one_call
 from dpfrugal.estimators.releases import SHOWN_BETA
 from dpfrugal.estimators.walk.kernel_choice import Path
 from dpfrugal.kernels import coins
-from dpfrugal.keys.discovery import KeyDiscovery, in_order_of_keys
+from dpfrugal.keys.discovery import KeyDiscovery, declared_or_discovered, in_order_of_keys
 from dpfrugal.keys.index import MOST_KEYS, UNDECLARED, Codes, KeyIndex
 from dpfrugal.keys.person_limits import PersonLimits
 from dpfrugal.parameters import NanPolicy, NullKeys
 from dpfrugal.privacy import noise
-from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, Sensitivity, checked_guarantee
+from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, checked_guarantee
 from dpfrugal.privacy.noise import Progress
 from dpfrugal.storage.checkpoint_file import Contents
-
-
-def keyed_sensitivity(quantiles: int, max_items_per_person: int, max_keys_per_person: int | None) -> Sensitivity:
-    """How far the rows of one person can move all estimates of all keys and releases together, in steps (Theorem 10).
-
-    ``max_keys_per_person=None``: up to ``max_items_per_person`` rows, in whatever keys. Otherwise up to so many rows
-    in each of up to ``max_keys_per_person`` keys.
-    """
-    keys = 1 if max_keys_per_person is None else max_keys_per_person
-    steps = 2 * max_items_per_person
-    return Sensitivity(l1=steps * keys * quantiles, l2_squared=steps**2 * keys * quantiles)
-
-
-def keyed_exposure(
-    guarantee: Guarantee, quantiles: int, max_items_per_person: int, max_keys_per_person: int | None
-) -> Exposure | None:
-    """What one person can move: a row that leaves a key or comes to one, its estimates by a step (Theorem 10)."""
-    sensitivity = keyed_sensitivity(quantiles, max_items_per_person, max_keys_per_person)
-    rows = 2 * max_items_per_person  # in one key, of both streams
-    moves = ((steps, sensitivity, steps, quantiles) for steps in range(1, rows + 1))
-    return exposed(guarantee, rows * (max_keys_per_person or 1), moves)
 
 
 class KeyedDPFrugal1U(PrivateEstimator):
@@ -115,15 +94,7 @@ class KeyedDPFrugal1U(PrivateEstimator):
         self._sensitivity = keyed_sensitivity(len(path.quantiles), *bounds)
         guarantee.noise_scale(self._sensitivity)  # what cannot be calibrated is refused here, not at the release
         super().__init__(Account.opened(None, None, guarantee, self._sensitivity, by=type(self).__name__))
-        if keys is not None and discover_keys is not None:
-            raise ParameterError(
-                "keys and discover_keys exclude each other: keys are declared, or they are discovered."
-            )
-        if keys is None and discover_keys is None:
-            raise ParameterError(
-                "Either keys or discover_keys must be given: which keys there are is data too. Declare them, or say "
-                "what discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."
-            )
+        declared_or_discovered(keys, discover_keys)
         self._discovery: KeyDiscovery | None = None
         if discover_keys is not None:
             self._discovery = KeyDiscovery(discover_keys, bounds[0] * (bounds[1] or 1))
@@ -237,9 +208,7 @@ class KeyedDPFrugal1U(PrivateEstimator):
         self._take_back()
         self._kept = None if self._discovery is None else self._index.size
         batch, values = KeyLookup(self._index, keys, self._null_keys, self._threads), sized(values)
-        if batch.size != len(values):
-            lengths = f"there are {batch.size:,} keys and {len(values):,} values"
-            raise ItemError(f"keys and values must be of the same length; {lengths}.")
+        batch.check_length(values)
         try:
             codes = batch if limited is None else LookedUpCodes(limited(batch.next(batch.size)))
             self._take(codes, values, batch.size)

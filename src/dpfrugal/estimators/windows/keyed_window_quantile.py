@@ -28,13 +28,13 @@ from dpfrugal.estimators.table.group_table import group_table
 from dpfrugal.estimators.table.rows.grouped_rows import GroupedRows
 from dpfrugal.estimators.table.rows.keyed_rows import KeyedRows
 from dpfrugal.estimators.windows.held_items import HeldItems
-from dpfrugal.estimators.windows.window_estimator import MOST_HELD, WindowEstimator
+from dpfrugal.estimators.windows.window_estimator import WindowEstimator
 from dpfrugal.estimators.windows.window_items import batch_of
-from dpfrugal.estimators.windows.window_quantile import hint_of
+from dpfrugal.estimators.windows.window_options import MOST_HELD, recorded_options
 from dpfrugal.estimators.windows.window_release import unit_of
 from dpfrugal.keys.arrays import is_null, null_rows
 from dpfrugal.keys.columns import typed
-from dpfrugal.keys.discovery import KeyDiscovery, in_order_of_keys
+from dpfrugal.keys.discovery import KeyDiscovery, declared_or_discovered, in_order_of_keys
 from dpfrugal.keys.index import MOST_KEYS, UNDECLARED, KeyIndex
 from dpfrugal.parameters import NanPolicy, Neighbours, NullKeys
 from dpfrugal.privacy import noise
@@ -99,11 +99,7 @@ class KeyedWindowQuantile(WindowEstimator):
             parameters.integer("hold_in_all", hold_in_all, 1, MOST_HELD)
         self._hold_in_all = hold_in_all if hold is None else None
         self._per_key = hold is not None
-        if (keys is None) == (discover_keys is None):
-            raise ParameterError(
-                "Either keys or discover_keys must be given, and not both: which keys there are is data too. Declare "
-                "them, or say what discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."
-            )
+        declared_or_discovered(keys, discover_keys)
         self._index = KeyIndex(keys, max_keys=max_keys, typed=discover_keys is not None)
         if keys is not None and other is not None:
             typed(other, self._index.keys.type)
@@ -167,9 +163,7 @@ class KeyedWindowQuantile(WindowEstimator):
             known, accepted = self._index.size, False
             try:
                 lookup, values = KeyLookup(self._index, keys, self._null_keys, self._threads), sized(values)
-                if lookup.size != len(values):
-                    lengths = f"there are {lookup.size:,} keys and {len(values):,} values"
-                    raise ItemError(f"keys and values must be of the same length; {lengths}.")
+                lookup.check_length(values)
                 groups = lookup.next(lookup.size)
                 batch = batch_of(values, self._nan_policy)
                 if batch.codes.size != groups.size:
@@ -315,22 +309,13 @@ class KeyedWindowQuantile(WindowEstimator):
     @classmethod
     def _of_contents(cls, contents: Contents) -> Self:
         given, keys = contents.parameters, arrow_keys(contents.arrays["keys"])
-        rule, discovery = given["intervals"], given["discover_keys"] and ApproxDP.of_record(given["discover_keys"])
-        low, high, decimals = json_values.list_of(given["hints"], 3)
-        same = ["other", "hold", "neighbours", "counts", "max_items_per_person", "max_keys_per_person", "windows"]
-        same += ["nan_policy", "null_keys", "max_keys", "hold_in_all"]
+        discovery = given["discover_keys"] and ApproxDP.of_record(given["discover_keys"])
+        own = ("other", "hold", "hold_in_all", "counts", "max_keys_per_person", "null_keys", "max_keys")
         estimator = cls(
-            json_values.floats_of(given["quantiles"]).tolist(),
-            Guarantee.of_record(given["guarantee"]),
+            **recorded_options(given),
             keys=None if discovery else keys,
             discover_keys=discovery,
-            intervals=rule is not None,
-            confidence=0.95 if rule is None else json_values.float_of(rule[0]),
-            interval_of="population" if rule is None else rule[1],
-            low=hint_of(low),
-            high=hint_of(high),
-            decimals=None if decimals is None else int(decimals),
-            **{name: given[name] for name in same},
+            **{name: given[name] for name in own},
         )
         if discovery:
             public = json_values.integer_of(contents.state["public"], 0, len(keys))

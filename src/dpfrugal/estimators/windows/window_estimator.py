@@ -8,7 +8,6 @@ Two replicas' windows make one (``merge``). What is handed over is raw private s
 """
 
 import os
-from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Final, Literal, Self
 
@@ -20,12 +19,13 @@ from dpfrugal.errors import CheckpointError, ItemError, ParameterError, Paramete
 from dpfrugal.estimators.base import PrivateEstimator
 from dpfrugal.estimators.keyed.state_record import arrow_keys, learn, saved_keys
 from dpfrugal.estimators.table.base.base_measure import Base
-from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS, Kind, hinted
+from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS, Kind
 from dpfrugal.estimators.table.choices.intervals import IntervalOf
 from dpfrugal.estimators.table.choices.plan import Asked, plan_of
 from dpfrugal.estimators.table.private_quantiles import interval_rule
 from dpfrugal.estimators.windows.held_items import HeldItems
 from dpfrugal.estimators.windows.window_items import Batch, common, recoded
+from dpfrugal.estimators.windows.window_options import MOST_HELD, bases_of, record_of_hints, record_of_rule
 from dpfrugal.kernels.threads import available
 from dpfrugal.keys.person_limits import People
 from dpfrugal.parameters import NanPolicy, Neighbours
@@ -33,7 +33,6 @@ from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
 from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents, of_bytes, to_bytes
 
-MOST_HELD: Final = 1 << 31
 # So many hand-overs are remembered, so that a repeated one is not taken in twice.
 REMEMBERED: Final = 1 << 16
 KINDS: Final = {kind.name: kind for kind in (FLOATS, INTEGERS)}
@@ -71,7 +70,7 @@ class WindowEstimator(PrivateEstimator):
         if rule is not None and rule.of == "table" and hold is not None:
             raise ParameterError('interval_of="table" needs every item of a window: add hold=None.')
         self._hints = hints
-        self._bases = _bases(hints)
+        self._bases = bases_of(hints)
         asked = Asked(
             tuple(sorted(Fraction(repr(q)) for q in self._quantiles)),
             self._guarantee,
@@ -229,14 +228,14 @@ class WindowEstimator(PrivateEstimator):
             return self._parameters()
 
     def _parameters(self) -> dict[str, Any]:
-        rule = self._planned.asked.intervals
+        asked = self._planned.asked
         return {
             "quantiles": json_values.packed(self._quantiles),
             "guarantee": self._guarantee.to_record(),
             "hold": self._hold,
             "neighbours": self._neighbours,
-            "intervals": None if rule is None else [json_values.of_float(rule.confidence), rule.of],
-            "hints": [str(hint) if hint is not None else None for hint in self._hints],
+            "intervals": record_of_rule(asked.intervals),
+            "hints": record_of_hints(self._hints),
             "windows": self._windows,
             "nan_policy": self._nan_policy,
         }
@@ -302,11 +301,8 @@ class WindowEstimator(PrivateEstimator):
         index = self._people.index
         if not self._with_persons or index.size <= 4 * max(self._held.size, 1 << 16) or index.kind == "objects":
             return
-        used = np.unique(self._held.column("who"))
-        people, here = People(self._threads), np.full(index.size, -1, dtype=np.int32)
-        here[used] = people.codes(index.keys.take(used))
-        self._held.relabel("who", here)
-        self._people = people
+        self._people, codes = self._people.only(np.unique(self._held.column("who")))
+        self._held.relabel("who", codes)
 
     def _window_contents(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """The state of the open window, and its arrays."""
@@ -359,11 +355,3 @@ class WindowEstimator(PrivateEstimator):
         shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)
         items = "" if self.items is None else f", items={self.items}"
         return f"{type(self).__name__}({shown}, {self._guarantee}, windows={self._released}{items})"
-
-
-def _bases(hints: tuple[Any, Any, int | None]) -> dict[str, Base]:
-    """The answers that public hints leave, by type; integers are left out where the hints are for floats only."""
-    bases = {FLOATS.name: hinted(FLOATS, *hints)}
-    with suppress(ParameterError):
-        bases[INTEGERS.name] = hinted(INTEGERS, *hints)
-    return bases

@@ -32,10 +32,10 @@ from dpfrugal.estimators.walk.frugal import admitted
 from dpfrugal.estimators.windows.held_items import HeldItems
 from dpfrugal.estimators.windows.window_estimator import WindowEstimator
 from dpfrugal.estimators.windows.window_items import batch_of
+from dpfrugal.estimators.windows.window_options import recorded_options
 from dpfrugal.estimators.windows.window_release import WindowRelease, window_release
 from dpfrugal.parameters import NanPolicy, Neighbours
 from dpfrugal.privacy.guarantees import Guarantee
-from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents
 
 HELD: Final = 1 << 22
@@ -182,29 +182,6 @@ class WindowQuantile(WindowEstimator):
 
     @classmethod
     def _of_contents(cls, contents: Contents) -> Self:
-        given = contents.parameters
-        rule = given["intervals"]
-        low, high, decimals = json_values.list_of(given["hints"], 3)
-        estimator = cls(
-            json_values.floats_of(given["quantiles"]).tolist(),
-            Guarantee.of_record(given["guarantee"]),
-            intervals=rule is not None,
-            confidence=0.95 if rule is None else json_values.float_of(rule[0]),
-            interval_of="population" if rule is None else rule[1],
-            low=hint_of(low),
-            high=hint_of(high),
-            decimals=None if decimals is None else int(decimals),
-            **{name: given[name] for name in ("hold", "neighbours", "max_items_per_person", "windows", "nan_policy")},
-        )
+        estimator = cls(**recorded_options(contents.parameters), hold=contents.parameters["hold"])
         estimator._restore(contents)
         return estimator
-
-
-def hint_of(record: str | None) -> float | int | None:
-    """The hint that a checkpoint records."""
-    if record is None:
-        return None
-    try:
-        return int(record)
-    except ValueError:
-        return float(record)

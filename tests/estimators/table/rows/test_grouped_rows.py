@@ -258,7 +258,7 @@ def test_read_groups__refuses_in_one_sentence() -> None:
             read_groups(data, options.pop("column", "x"), by, **({"keys": ["a"]} | LOOSE | options))
         assert caught.value.__context__ is None or caught.value.__suppress_context__
 
-    refused(ParameterError, "and not both", discover_keys=EASY)
+    refused(ParameterError, "exclude each other", discover_keys=EASY)
     refused(ParameterError, "Either keys or discover_keys", keys=None)
     refused(ParameterTypeError, "discover_keys must be an ApproxDP", keys=None, discover_keys=PureDP(epsilon=1.0))
     refused(ParameterError, "same key twice", keys=["a", "a"])

@@ -26,7 +26,7 @@ from dpfrugal.estimators.table.rows.keyed_rows import Groups, KeyedRows
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach, SortedRows
 from dpfrugal.estimators.table.rows.stretches import Windows
 from dpfrugal.estimators.table.sources.column_sources import NO_HEADER
-from dpfrugal.keys.discovery import KeyDiscovery
+from dpfrugal.keys.discovery import KeyDiscovery, declared_or_discovered
 from dpfrugal.keys.index import MOST_KEYS, UNDECLARED
 from dpfrugal.parameters import NanPolicy, NullGroups
 from dpfrugal.privacy.guarantees import ApproxDP
@@ -171,11 +171,7 @@ class _Asked:
         memory, discover_keys = options.get("memory"), options.get("discover_keys")
         self.memory = None if memory is None else parameters.integer("memory", memory, 1)
         self.max_keys, self.header = options.get("max_keys", MOST_KEYS), options.get("header")
-        if (self.keys is None) == (discover_keys is None):
-            raise ParameterError(
-                "Either keys or discover_keys must be given, and not both: which keys there are is data too. Declare "
-                "them, or say what discovering them may cost: discover_keys=ApproxDP(epsilon=..., delta=...)."
-            )
+        declared_or_discovered(self.keys, discover_keys)
         if self.keys is None and self.null_keys == "group":
             raise ParameterError(
                 'null_keys must be "raise" or "drop" with discover_keys; "group" is for declared keys.'
