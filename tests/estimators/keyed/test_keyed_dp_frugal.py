@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal.estimators.keyed.keyed_dp_frugal import keyed_sensitivity
+from dpfrugal.estimators.keyed.sensitivity import keyed_sensitivity
 from dpfrugal.privacy import noise
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
 from tests.support.statistics import FALSE_ALARM, chi_square_p_value, discrete_laplace
