@@ -7,6 +7,7 @@ import math
 import numbers
 import unicodedata
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, Final, Literal, TypeVar, get_args
 
 import numpy as np
@@ -84,6 +85,15 @@ def quantiles(quantile: float | Sequence[float]) -> tuple[float, ...]:
     if len(set(checked)) < len(checked):
         raise ParameterError("quantile must not name the same quantile twice.")
     return checked
+
+
+def exact(value: float) -> Fraction:
+    """The decimal number that a float is written as, exactly: 0.9 of ten rows is nine rows, and three times 0.1 is 0.3.
+
+    >>> exact(0.1), Fraction(0.1) == Fraction(1, 10)
+    (Fraction(1, 10), False)
+    """
+    return Fraction(repr(value))
 
 
 def nan_policy(value: NanPolicy) -> NanPolicy:

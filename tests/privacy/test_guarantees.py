@@ -259,6 +259,25 @@ def test_size__another_of_the_same_kind(guarantee: Guarantee) -> None:
     assert guarantee.symbol in str(guarantee)
 
 
+def test_repeated__in_decimals() -> None:
+    assert dpf.PureDP(epsilon=0.1).repeated(3) == dpf.PureDP(epsilon=0.3)
+    assert dpf.ZCDP(rho=0.3).repeated(3) == dpf.ZCDP(rho=0.9)
+    assert dpf.ApproxDP(epsilon=0.1, delta=1e-7).repeated(3) == dpf.ApproxDP(epsilon=0.3, delta=3e-7)
+
+
+def test_how_many__inverts_repeated() -> None:
+    for guarantee in THREE:
+        for times in (1, 3, 7, 10):
+            assert guarantee.repeated(times).how_many(guarantee) == times
+    assert dpf.PureDP(epsilon=0.3).how_many(dpf.PureDP(epsilon=0.30001)) == 0
+    assert dpf.ApproxDP(epsilon=9, delta=1e-6).how_many(dpf.ApproxDP(epsilon=1, delta=2e-7)) == 5
+    assert dpf.ApproxDP(epsilon=1, delta=1e-6).how_many(dpf.ApproxDP(epsilon=0.3, delta=1e-9)) == 3
+
+
+def test_is_like__kinds_and_not_sizes() -> None:
+    assert [dpf.ZCDP(rho=9.0).is_like(other) for other in THREE] == [False, False, True]
+
+
 def test_taken_by__a_total_takes_only_what_composes_to_it() -> None:
     pure, approx, zcdp = THREE
     assert [pure.taken_by(spend, 0.1) for spend in THREE] == [0.7, None, None]

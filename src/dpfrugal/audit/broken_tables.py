@@ -17,6 +17,7 @@ from dpfrugal.estimators.table.base.kinds import FLOATS, hinted
 from dpfrugal.estimators.table.choices.mechanism import Choice, Scores
 from dpfrugal.estimators.table.choices.plan import range_of
 from dpfrugal.estimators.table.rows.order_statistics import SortedRows
+from dpfrugal.parameters import exact
 from dpfrugal.privacy import choice
 from dpfrugal.privacy.choice import Bits, Ranges, slope
 from dpfrugal.privacy.guarantees import Guarantee
@@ -35,7 +36,7 @@ def world(low: float = 0.0, high: float = TOP) -> Base:
 def scores(rows: Items, quantile: float, public: Choice) -> Scores:
     """The weights of all answers: the same in every run, so they are worked out once."""
     statistics = SortedRows(codes_of(np.array(rows, dtype=np.float64)))
-    return Scores(statistics, public, Fraction(repr(quantile)) * statistics.rows)
+    return Scores(statistics, public, exact(quantile) * statistics.rows)
 
 
 def chosen(rows: Items, quantile: float, public: Choice, bits: Bits | None = None) -> float:

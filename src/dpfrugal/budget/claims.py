@@ -6,7 +6,6 @@ spends come to depends on the kinds and on how often each was made, not on their
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 from dpfrugal.budget.person_moves import Exposure
 from dpfrugal.privacy.guarantees import Guarantee
@@ -82,8 +81,3 @@ class Tally:
 
     def __bool__(self) -> bool:
         return bool(self.kinds)
-
-
-def exact(number: float) -> Fraction:
-    """The decimal number that a float prints as, so that three times 0.1 is 0.3."""
-    return Fraction(repr(number))

@@ -17,9 +17,9 @@ from fractions import Fraction
 from typing import Final
 
 from dpfrugal.budget import loss_distributions, person_move_losses
-from dpfrugal.budget.claims import Claim, Tally, exact
+from dpfrugal.budget.claims import Claim, Tally
 from dpfrugal.errors import ParameterError
-from dpfrugal.parameters import probability
+from dpfrugal.parameters import exact, probability
 from dpfrugal.privacy.guarantees import Guarantee
 from dpfrugal.privacy.zcdp_conversions import epsilon_of_zcdp
 

@@ -18,6 +18,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal.parameters import exact
+
 MOST_POINTS: Final = 1 << 16
 MOST_PAIRS: Final = 16  # more are composed on a coarser lattice (person_move_losses), whose work grows with log n
 LARGEST_EPSILON: Final = 100.0
@@ -76,7 +78,7 @@ def _losses_of_groups(groups: tuple[tuple[tuple[float, float], int], ...]) -> Lo
     unit = _unit([(epsilon, times) for (epsilon, _), times in groups])
     first, chances = 0, np.ones(1)
     for (epsilon, _), times in groups:
-        ratio = Fraction(repr(epsilon)) / unit
+        ratio = exact(epsilon) / unit
         up, down = math.ceil(ratio), -math.floor(ratio)
         spread = np.zeros(chances.size + times * (up - down))
         for ups, chance in enumerate(_binomial(times, epsilon)):
@@ -88,7 +90,7 @@ def _losses_of_groups(groups: tuple[tuple[tuple[float, float], int], ...]) -> Lo
 
 def _unit(groups: list[tuple[float, int]]) -> Fraction:
     """The spacing of a lattice that holds every loss exactly, if coarse enough; else of one that rounds them up."""
-    numbers = [Fraction(repr(epsilon)) for epsilon, _ in groups]
+    numbers = [exact(epsilon) for epsilon, _ in groups]
     unit = Fraction(math.gcd(*(n.numerator for n in numbers)), math.lcm(*(n.denominator for n in numbers)))
     reach = 2 * sum((number * times for number, (_, times) in zip(numbers, groups, strict=True)), Fraction(0))
     return max(unit, reach / MOST_POINTS)

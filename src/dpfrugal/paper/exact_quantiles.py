@@ -9,12 +9,12 @@ Worked number: for q = 0.99 of a hundred million items 0.4 million are kept, 3 M
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
 from dpfrugal.paper.datasets import Floats
+from dpfrugal.parameters import exact
 
 # Half the width of a bracket, in standard deviations of the first chunk's quantile.
 DEVIATIONS: Final = 10
@@ -27,7 +27,7 @@ def ranks(quantile: float, items: int) -> tuple[int, int]:
     >>> ranks(0.1, 11), ranks(0.99, 10)
     ((2, 2), (9, 10))
     """
-    place = 1 + Fraction(repr(quantile)) * (items - 1)
+    place = 1 + exact(quantile) * (items - 1)
     return math.floor(place), math.ceil(place)
 
 

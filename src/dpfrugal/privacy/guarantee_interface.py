@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from dpfrugal.errors import ParameterTypeError
-from dpfrugal.parameters import probability
+from dpfrugal.parameters import exact, probability
 from dpfrugal.privacy.event_probabilities import Probabilities
 from dpfrugal.privacy.noise_distributions import GAUSSIAN, LAPLACE, NoiseDistribution
 from dpfrugal.privacy.sensitivity import Sensitivity
@@ -100,6 +100,18 @@ class Guarantee(ABC):
     @abstractmethod
     def of_size(self, size: float) -> "Guarantee":
         """A guarantee of the same kind with another size."""
+
+    def repeated(self, times: int) -> "Guarantee":
+        """What so many of this guarantee come to, in decimals: three of ε = 0.1 are ε = 0.3."""
+        return self.of_size(float(times * exact(self.size)))
+
+    def how_many(self, each: "Guarantee") -> int:
+        """How many of another guarantee of its kind this one covers, in decimals."""
+        return int(exact(self.size) / exact(each.size))
+
+    def is_like(self, other: "Guarantee") -> bool:
+        """Whether both are of one kind: their sizes can be compared."""
+        return type(self) is type(other)
 
     def taken_by(self, spend: "Guarantee", rho: float | None) -> float | None:
         """The size that ``spend`` takes of a total of this kind; None where it cannot be part of one.

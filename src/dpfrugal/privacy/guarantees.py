@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import ClassVar, Literal
 
 from dpfrugal.errors import ParameterError
-from dpfrugal.parameters import one_of, positive, probability
+from dpfrugal.parameters import exact, one_of, positive, probability
 from dpfrugal.privacy import discrete_gaussian
 from dpfrugal.privacy.event_probabilities import Probabilities, least_epsilon, least_rho
 from dpfrugal.privacy.guarantee_interface import GaussianNoise, Guarantee, LaplaceNoise, checked_guarantee
@@ -178,6 +178,15 @@ class ApproxDP(GaussianNoise):
     def of_size(self, size: float) -> "ApproxDP":
         """Another ε at the same δ."""
         return ApproxDP(epsilon=size, delta=self.delta)
+
+    def repeated(self, times: int) -> "ApproxDP":
+        """ε and δ both add up."""
+        return ApproxDP(epsilon=float(times * exact(self.epsilon)), delta=float(times * exact(self.delta)))
+
+    def how_many(self, each: Guarantee) -> int:
+        """As many as both ε and δ cover."""
+        _, delta = each.epsilon_delta or (0.0, 0.0)
+        return min(super().how_many(each), int(exact(self.delta) / exact(delta)))
 
     def least_size(self, p: Probabilities, q: Probabilities) -> Probabilities:
         """The least ε at its δ."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from dpfrugal.errors import ParameterError
+from dpfrugal.estimators.keyed.release_table import total_cost
 from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
 
@@ -112,13 +113,7 @@ class Metric:
 
     def cost_of(self, windows: int) -> Guarantee:
         """What so many windows cost together, for a person who is there in all of them."""
-        discovery = None if self.keys is None else self.keys.discovery
-        if discovery is None and not isinstance(self.guarantee, ApproxDP):
-            return self.guarantee.of_size(times(windows, self.guarantee.size))
-        epsilon, delta = self.guarantee.epsilon_delta or (0.0, 0.0)
-        if discovery is not None:
-            epsilon, delta = epsilon + discovery.epsilon, delta + discovery.delta
-        return ApproxDP(epsilon=times(windows, epsilon), delta=times(windows, delta))
+        return total_cost(self.guarantee, None if self.keys is None else self.keys.discovery).repeated(windows)
 
 
 @dataclass(frozen=True)
@@ -183,11 +178,6 @@ class Settings:
         return [name for name in names if getattr(self, name) != getattr(other, name)]
 
 
-def times(count: int, each: float) -> float:
-    """``count · each``, as the numbers are written: 3 · 0.1 is 0.3."""
-    return float(count * Fraction(repr(each)))
-
-
 def windows_covered(total: Guarantee, metric_cost: Guarantee) -> int:
     """How many windows a total covers, exactly.
 
@@ -195,12 +185,9 @@ def windows_covered(total: Guarantee, metric_cost: Guarantee) -> int:
     >>> windows_covered(PureDP(epsilon=0.3), PureDP(epsilon=0.1))
     3
     """
-    if type(total) is not type(metric_cost):
+    if not total.is_like(metric_cost):
         raise ParameterError(f"is of the kind {total}, but a window costs {metric_cost}: state both in the same terms")
-    sizes = [(total.size, metric_cost.size)]
-    if isinstance(total, ApproxDP) and isinstance(metric_cost, ApproxDP):
-        sizes.append((total.delta, metric_cost.delta))
-    return min(int(Fraction(repr(whole)) / Fraction(repr(each))) for whole, each in sizes)
+    return total.how_many(metric_cost)
 
 
 def base_unit_names() -> tuple[str, ...]:

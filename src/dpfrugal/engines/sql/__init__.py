@@ -12,7 +12,6 @@ True
 """
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 from dpfrugal import parameters
@@ -95,7 +94,7 @@ def _explained(
     most = parameters.max_items_per_person(options.get("max_items_per_person", 1))
     keys = parameters.max_keys_per_person(options.get("max_keys_per_person"))
     asked = Asked(
-        tuple(sorted(Fraction(repr(q)) for q in parameters.quantiles(quantiles))),
+        tuple(sorted(map(parameters.exact, parameters.quantiles(quantiles)))),
         checked_guarantee(guarantee),
         parameters.neighbours(options.get("neighbours", "replace")),
         grouped=bool(by),

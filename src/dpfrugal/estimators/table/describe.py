@@ -126,7 +126,7 @@ def describe(
         data = data.of_any_text()
     names = _names(data, columns, person)
     asked = Asked(
-        tuple(sorted(Fraction(repr(q)) for q in checked)),
+        tuple(sorted(map(parameters.exact, checked))),
         guarantee,
         parameters.neighbours(neighbours),
         rows_per_person=parameters.max_items_per_person(max_items_per_person),

@@ -5,7 +5,6 @@ rest never depended on a row.
 """
 
 import json
-from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +15,7 @@ from dpfrugal.estimators.table.choices.plan import Plan
 from dpfrugal.estimators.table.release import CAUTION, RELATIONS
 from dpfrugal.estimators.table.rows.engine_rows import EngineGroups
 from dpfrugal.estimators.table.rows.grouped_rows import GroupedRows
+from dpfrugal.parameters import exact
 from dpfrugal.privacy.guarantees import ApproxDP
 
 RESERVED: Final = ("key", "quantile", "value", "lower", "upper", "rows", "reason")
@@ -33,7 +33,7 @@ def group_table(
     """The table, with keys in their order and quantiles in the order in which they were asked for."""
     import pyarrow as pa
 
-    order = [plan.quantiles.index(Fraction(repr(q))) for q in quantiles]
+    order = [plan.quantiles.index(exact(q)) for q in quantiles]
     groups, kind = len(found.values), grouped.kind
     needed = np.array([plan.rows_needed[at] for at in order])
     small = ~found.bounded[:, order]

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -79,7 +78,7 @@ def private_quantiles(
     parameters.nan_policy(nan_policy)
     asked = Asked(
         # As decimals: 0.9 of ten rows is nine rows, which the float 0.9 is not.
-        tuple(sorted(Fraction(repr(q)) for q in checked)),
+        tuple(sorted(map(parameters.exact, checked))),
         checked_guarantee(guarantee),
         neighbours,
         rows_per_person=parameters.max_items_per_person(max_items_per_person),
@@ -145,7 +144,7 @@ def draw_release(
     It draws: whoever calls it has spent the plan's guarantee.
     """
     asked, codes = plan.asked, answers(rows, plan, base)
-    order = [asked.quantiles.index(Fraction(repr(q))) for q in quantiles]
+    order = [asked.quantiles.index(parameters.exact(q)) for q in quantiles]
     drawn = [_ends(kind, interval) for interval in intervals_around(rows, plan, base, codes)]
     return TableRelease(
         values=tuple(kind.answer(codes[at]) for at in order),

@@ -8,7 +8,6 @@
 """
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any, Literal
 
 from dpfrugal import parameters
@@ -109,7 +108,7 @@ def quantiles_by(
     per_person = parameters.max_items_per_person(max_items_per_person)
     keys_per_person = parameters.max_keys_per_person(max_keys_per_person)
     asked = Asked(
-        tuple(sorted(Fraction(repr(q)) for q in checked)),
+        tuple(sorted(map(parameters.exact, checked))),
         checked_guarantee(guarantee),
         parameters.neighbours(neighbours),
         grouped=True,

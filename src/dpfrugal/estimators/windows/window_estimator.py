@@ -8,7 +8,6 @@ Two replicas' windows make one (``merge``). What is handed over is raw private s
 """
 
 import os
-from fractions import Fraction
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -72,7 +71,7 @@ class WindowEstimator(PrivateEstimator):
         self._hints = hints
         self._bases = bases_of(hints)
         asked = Asked(
-            tuple(sorted(Fraction(repr(q)) for q in self._quantiles)),
+            tuple(sorted(map(parameters.exact, self._quantiles))),
             self._guarantee,
             self._neighbours,
             grouped=grouped,
