@@ -1,6 +1,5 @@
 """Every engine: its windows are those of the sorted rows, exactly, and the front doors are the same."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from dpfrugal.estimators.table.rows.engine_tables import Assigned
 from dpfrugal.estimators.table.rows.order_statistics import Reach, SortedRows
 from tests.engines.holders import Holder, check, codes_by_key, flights, grouped, opened, typed
 from tests.engines.sql.databases import clickhouse_table, duckdb_table, postgres_table, sqlite_table
-from tests.support.postgres import NONE, server
 
 GUARANTEE = dpf.PureDP(epsilon=1.0)
 
@@ -42,12 +40,6 @@ IN_PROCESS = {"duckdb": duckdb_relation, "polars": polars_frame, "polars lazy": 
 DATABASES = {"sqlite": sqlite_table, "duckdb by sql": duckdb_table}
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str | None]:
-    with server() as address:
-        yield address
-
-
 @pytest.fixture(params=[*IN_PROCESS, *DATABASES, "clickhouse", "postgres"])
 def hold(request: pytest.FixtureRequest, tmp_path: Any) -> Holder:
     """An engine."""
@@ -55,10 +47,8 @@ def hold(request: pytest.FixtureRequest, tmp_path: Any) -> Holder:
     if name == "clickhouse":
         return lambda table: clickhouse_table(table, tmp_path)
     if name == "postgres":
-        address = request.getfixturevalue("postgres")
-        if address is None:
-            pytest.skip(NONE)
-        return lambda table: postgres_table(table, address)
+        connection = request.getfixturevalue("postgres")
+        return lambda table: postgres_table(table, connection)
     return {**IN_PROCESS, **DATABASES}[name]
 
 
@@ -93,11 +83,13 @@ def test_engines__windows_are_those_of_the_sorted_rows_for_every_type(
     same_windows(hold, typed(), value, by)
 
 
-def test_engines__windows_through_adbc_are_exact(postgres: str | None) -> None:
-    if postgres is None:
-        pytest.skip(NONE)
-    for value in ("double", "integer", "time"):
-        same_windows(lambda table: postgres_table(table, postgres, adbc=True), typed(), value, ("name", "key"))
+def test_engines__windows_through_adbc_are_exact(postgres: Any, postgres_address: str) -> None:
+    from adbc_driver_postgresql import dbapi
+
+    parts = dict(part.split("=") for part in postgres_address.split())
+    with dbapi.connect(f"postgresql://{parts['user']}@{parts['host']}:{parts['port']}/{parts['dbname']}") as other:
+        for value in ("double", "integer", "time"):
+            same_windows(lambda table: postgres_table(table, postgres, other), typed(), value, ("name", "key"))
 
 
 @pytest.mark.parametrize(

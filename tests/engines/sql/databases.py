@@ -64,26 +64,21 @@ def clickhouse_table(table: pa.Table, folder: Any) -> DatabaseTable:
     return DatabaseTable(CLICKHOUSE[0], "clickhouse", f"tests.{name}", None)
 
 
-def postgres_table(table: pa.Table, address: str, adbc: bool = False) -> DatabaseTable:
-    import psycopg
-
-    connection, name = psycopg.connect(address, autocommit=True), f"rows{next(NAMES)}"
+def postgres_table(table: pa.Table, connection: Any, other: Any = None) -> DatabaseTable:
+    """A table that ``connection``, one of psycopg's, makes; read by it, or by ``other``."""
+    name = f"rows{next(NAMES)}"
     types = [
         (lambda kind: kind == pa.int16(), "SMALLINT"),
         (pa.types.is_integer, "BIGINT"),
         (lambda kind: kind == pa.float32(), "REAL"),
         (pa.types.is_floating, "DOUBLE PRECISION"),
+        (pa.types.is_boolean, "BOOLEAN"),
         (pa.types.is_date, "DATE"),
+        (lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None, "TIMESTAMPTZ"),
         (pa.types.is_timestamp, "TIMESTAMP"),
     ]
     connection.execute(f"CREATE TABLE {name} ({_declared(table, types, 'TEXT')})")
     with connection.cursor().copy(f"COPY {name} FROM STDIN") as copy:
         for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
             copy.write_row(row)
-    if not adbc:
-        return DatabaseTable(connection, "postgres", name, None)
-    from adbc_driver_postgresql import dbapi
-
-    parts = dict(part.split("=") for part in address.split())
-    uri = f"postgresql://{parts['user']}@{parts['host']}:{parts['port']}/{parts['dbname']}"
-    return DatabaseTable(dbapi.connect(uri), "postgres", name, None)
+    return DatabaseTable(connection if other is None else other, "postgres", name, None)
