@@ -86,6 +86,8 @@ def test_watch__reads_logs_as_they_are(kind: str, options: tuple[object, ...], k
     assert abs(int(rows[0][2]) - 3_000) < 600
     assert 10 < float(rows[0][3]) < 40
     assert rows[2][3:] == ["", "", ""]
+    if "person" in str(options):
+        assert "ε=1 per person of ≤ 8 items per window" in done.stderr
     if kind != "json":
         return
     broken = text.replace("\n", "\nsecret 4242\n", 1)
@@ -94,6 +96,30 @@ def test_watch__reads_logs_as_they_are(kind: str, options: tuple[object, ...], k
     assert "Line 2 does not fit" in done.stderr
     assert "4242" not in done.stderr + done.stdout
     assert run(*ask, *options, "--nan-policy", "omit", text=broken).returncode == 0
+
+
+def test_watch__shows_no_number_of_items_where_it_is_private(tmp_path: Path) -> None:
+    """Whatever came, the same number of lines, the same notes and no number; also where nothing came."""
+    ask = ("watch", "-q", 0.5, *ONE, "--every", "1d", "--neighbours", "add-remove")
+    shown = set()
+    for count in (0, 1, 3):
+        done = run(*ask, text="5\n" * count)
+        (line,) = done.stdout.splitlines()
+        shown.add((done.returncode, line.partition("\t")[2], done.stderr))
+    assert len(shown) == 1
+    path = tmp_path / "state"
+    process = watching(*ask[5:], *("--checkpoint", path, "--accept-replay-risk"))
+    assert process.stdin is not None
+    process.stdin.write(NUMBERS)
+    process.stdin.flush()
+    deadline = time.monotonic() + 60
+    while not (path.exists() and path.stat().st_size > 5_000 * 8) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate()[1] == "Stopped; items after the last full period are kept in the checkpoint.\n"
+    again = run(*ask, "--checkpoint", path, "--accept-replay-risk", text="")
+    assert "items in the open one" in again.stderr
+    assert "5,000" not in again.stderr
 
 
 def test_watch_by__refuses_a_log_that_nobody_parsed(keys: Path) -> None:

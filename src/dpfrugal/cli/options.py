@@ -78,8 +78,8 @@ class EstimatorOptions:
         Algorithm | None,
         typer.Option(
             help="table: rows that can be held or read again, in any order; private-quantile: one scan of a steady "
-            "stream; dp-frugal-1u: the paper's random walk. Default of quantile: table; of watch: private-quantile, "
-            "with --by dp-frugal-1u.",
+            "stream; dp-frugal-1u: the paper's random walk. Default of quantile: table; of watch: windows, without "
+            "this option.",
             rich_help_panel=ESTIMATOR,
         ),
     ] = None

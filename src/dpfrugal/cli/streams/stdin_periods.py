@@ -21,6 +21,8 @@ from dpfrugal.errors import ParameterError, TableError
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 BLOCK_BYTES = 1 << 16
+# So many blocks may wait, 32 MB at most: they arrived in time, however long a release or a save takes meanwhile.
+BLOCKS_WAITING = 1 << 9
 # Seconds that a signal may go unnoticed, and between two chances to save.
 LONGEST_WAIT = 0.2
 ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -87,7 +89,7 @@ class StdinPeriods:
 
     def __init__(self, descriptor: int, parser: Parser) -> None:
         self._parser = parser
-        self._blocks: queue.Queue[tuple[float, bytes | OSError]] = queue.Queue(maxsize=64)
+        self._blocks: queue.Queue[tuple[float, bytes | OSError]] = queue.Queue(maxsize=BLOCKS_WAITING)
         # Not through sys.stdin: its lock, held by a thread that waits, would abort the interpreter's exit.
         threading.Thread(target=self._read, args=(descriptor,), daemon=True).start()
 

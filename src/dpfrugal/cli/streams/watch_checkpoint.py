@@ -156,6 +156,13 @@ class WindowCheckpoint(CheckpointFile):
         self.end: float | None = None  # of the open window, by the clock
         self.restored = False
 
+    @staticmethod
+    def counted(found: Any, number: int) -> str:
+        """A number of items; without the number where it is private."""
+        from dpfrugal.cli.terminal.stderr_notes import counted
+
+        return "items" if found.items is None else counted(number, "item")
+
     def _continue(self, found: Any, saved: dict[str, Any]) -> None:
         from dpfrugal.cli.terminal.stderr_notes import counted, note, notes
         from dpfrugal.storage.json_values import float_of, integer_of, list_of
@@ -166,12 +173,12 @@ class WindowCheckpoint(CheckpointFile):
         self.restored = True
         notes.print(
             f"Continuing from {self.file}: {counted(found.windows_released, 'window')} released, "
-            f"{counted(self.items, 'item')} in the open one."
+            f"{self.counted(found, self.items)} in the open one."
         )
         if found.account.stale:
             note(
                 f"a window was released after {self.file} was saved: "
-                f"{counted(self.items, 'item')} in it are dropped, so that none is released twice."
+                f"{self.counted(found, self.items)} in it are dropped, so that none is released twice."
             )
             self.items = 0
         if self.unprinted:

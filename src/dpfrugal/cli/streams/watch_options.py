@@ -61,7 +61,7 @@ class LineOptions:
 
     def format(self) -> "LineFormat":
         """How a line is read."""
-        from dpfrugal.inputs.log_lines import json_lines, logfmt_lines, pattern_lines, plain_lines
+        from dpfrugal.inputs.line_formats import json_lines, logfmt_lines, pattern_lines, plain_lines
 
         if self.json_lines + self.logfmt + (self.pattern is not None) > 1:
             raise ParameterError("--json-lines, --logfmt and --pattern are three ways to read a line: use one of them.")

@@ -23,7 +23,8 @@ def watch_running(period: "Period", checkpoint: "WatchCheckpoint", options: "Est
     """Follow standard input until it ends, or until Ctrl-C."""
     from dpfrugal.cli.estimator_from_options import estimator_from, last_release, record, shown_values
     from dpfrugal.cli.terminal.stderr_notes import doubts, header, note, row
-    from dpfrugal.inputs.log_lines import LogLines, plain_lines
+    from dpfrugal.inputs.line_formats import plain_lines
+    from dpfrugal.inputs.log_lines import LogLines
 
     def make(ledger: "Ledger | None", dataset: str | None) -> "PrivateQuantile | DPFrugal1U":
         return estimator_from(options, ledger, dataset)

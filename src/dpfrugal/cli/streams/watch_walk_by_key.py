@@ -29,7 +29,8 @@ def watch_walk_by(
     from dpfrugal.cli.streams.watch_running import follow
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
     from dpfrugal.inputs.key_files import read_keys
-    from dpfrugal.inputs.log_lines import LogLines, LogRows, plain_lines
+    from dpfrugal.inputs.line_formats import plain_lines
+    from dpfrugal.inputs.log_lines import LogLines, LogRows
 
     declared = None if keys is None else read_keys(keys, "key", pa.string())
 

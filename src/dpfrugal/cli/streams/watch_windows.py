@@ -2,7 +2,7 @@
 
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from dpfrugal.cli.streams.watch_checkpoint import WindowCheckpoint
     from dpfrugal.cli.streams.watch_options import LineOptions, WindowOptions
     from dpfrugal.inputs.log_lines import LogRows
+
+PRACTISED: Final = 64
 
 
 class Windows:
@@ -43,7 +45,7 @@ class Windows:
             )
         self._period, self._checkpoint, self._options = period, checkpoint, options
         form = line_options.format()
-        self._keyed, self._as_json = form.keyed, as_json
+        self._keyed, self._with_persons, self._as_json = form.keyed, form.with_person, as_json
         self._parser = LogLines(form, omit_bad=options.nan_policy == "omit")
         self._live = window_output.LiveTable(every) if window_output.is_live(as_json=as_json) else None
         self._doubted: set[str] = set()
@@ -51,7 +53,10 @@ class Windows:
             raise ParameterError("--keys, --discover-keys and --max-keys-per-person are for --by.")
         if not form.keyed and (window_options.other is not None or not window_options.counts):
             raise ParameterError("--other and --no-counts are for --by.")
-        self._estimator = checkpoint.estimator(self._maker(key_options, window_options), options.dataset)
+        self._make = self._maker(key_options, window_options)
+        self._estimator = checkpoint.estimator(self._make, options.dataset)
+        self._shares_windows = window_options.windows is not None
+        self._number_is_private = window_options.neighbours == "add-remove"
 
     def _maker(self, key_options: "KeyOptions", window_options: "WindowOptions") -> Any:
         options, shared = self._options, window_options.parameters(self._options)
@@ -62,7 +67,7 @@ class Windows:
                 shared["hold"] = window_options.hold
             guarantee = options.guarantee()
 
-            def make(ledger: "Ledger | None", dataset: str | None) -> Any:
+            def make(ledger: "Ledger | None", dataset: str | None, most_keys: int | None = None) -> Any:
                 return WindowQuantile(options.quantiles, guarantee, ledger=ledger, dataset=dataset, **shared)
 
             return make
@@ -85,23 +90,39 @@ class Windows:
             "null_keys": "drop",  # a line that does not fit has no key; it is refused before where it is not omitted
         }
 
-        def make_keyed(ledger: "Ledger | None", dataset: str | None) -> Any:
+        def make_keyed(ledger: "Ledger | None", dataset: str | None, most_keys: int | None = None) -> Any:
+            keys = None if declared is None else declared[:most_keys]
             return KeyedWindowQuantile(
-                options.quantiles, guarantee, keys=declared, discover_keys=discovery, ledger=ledger, dataset=dataset,
+                options.quantiles, guarantee, keys=keys, discover_keys=discovery, ledger=ledger, dataset=dataset,
                 **shared,
             )  # fmt: skip
 
         return make_keyed
 
+    def _practise(self) -> None:
+        """Release a window of made-up lines, so that nothing is compiled while a period runs and lines wait."""
+        import numpy as np
+
+        from dpfrugal.inputs.log_lines import LogRows
+
+        estimator = self._make(None, None, PRACTISED)
+        names = list(estimator.keys.to_pylist() if self._keyed else ()) or ["a"]
+        rows = LogRows(np.arange(len(names), dtype=np.float64), names, names if self._with_persons else None)
+        self._give(estimator, rows)
+        estimator.release()
+
     def _take(self, rows: "LogRows") -> None:
+        self._give(self._estimator, rows)
+        self._checkpoint.items += len(rows)
+
+    def _give(self, estimator: Any, rows: "LogRows") -> None:
         if self._keyed:
             import pyarrow as pa
 
             keys = pa.array(rows.keys, pa.string()) if isinstance(rows.keys, list) else rows.keys
-            self._estimator.update_many(keys, rows.values, rows.persons)
+            estimator.update_many(keys, rows.values, rows.persons)
         else:
-            self._estimator.update_many(rows.values, rows.persons)
-        self._checkpoint.items += len(rows)
+            estimator.update_many(rows.values, rows.persons)
 
     def _release(self, end: float) -> None:
         """Release the window, save that it was, and show it."""
@@ -126,9 +147,13 @@ class Windows:
         return (window_output.json_of_window if self._as_json else window_output.lines_of_window)(release, end)
 
     def _explain(self, release: Any) -> None:
-        """Say once why values are missing."""
-        from dpfrugal.cli.terminal.stderr_notes import note
+        """Say once what covers persons, and why values are missing."""
+        from dpfrugal.cli.terminal.stderr_notes import note, notes
 
+        if self._with_persons and not self._doubted and self._live is None:
+            claim = window_output.claim_of(release)
+            self._doubted.add(claim)
+            notes.print(claim + "; a person in several windows has it in each." * (not self._shares_windows))
         reasons = release["reason"].drop_null().unique().to_pylist() if self._keyed else filter(None, release.reasons)
         for reason in reasons:
             said = reason.partition(", there are")[0]
@@ -142,7 +167,7 @@ class Windows:
     def follow(self) -> None:
         """Read standard input until it ends or a signal comes; release at the end of each period, and the rest."""
         from dpfrugal.cli.streams.stdin_periods import End, StdinPeriods
-        from dpfrugal.cli.terminal.stderr_notes import charged, counted, explain_ledger, notes
+        from dpfrugal.cli.terminal.stderr_notes import charged, explain_ledger, notes
 
         checkpoint = self._checkpoint
         with charged(self._estimator.account):
@@ -151,8 +176,10 @@ class Windows:
                     typer.echo("\n".join(checkpoint.unprinted))
                 if checkpoint.end is not None and checkpoint.end <= time.time():
                     self._release(checkpoint.end)  # the period ended while nobody was there
+                if self._period.seconds is not None:
+                    self._practise()
                 checkpoint.end = self._end_after(time.time())
-                came = checkpoint.restored
+                came = checkpoint.restored or self._number_is_private
                 for event in StdinPeriods(sys.stdin.fileno(), self._parser).events(self._period, checkpoint.items):
                     if isinstance(event, End):
                         self._release(event.at)
@@ -163,7 +190,7 @@ class Windows:
                     checkpoint.keep(self._estimator, arrived=event is not None)
                 if not came:
                     raise TableError("standard input: there are no items to estimate a quantile of.")
-                if checkpoint.items:
+                if checkpoint.items or self._number_is_private:
                     self._release(time.time())
             except ReplayError:
                 raise CheckpointError(
@@ -171,9 +198,9 @@ class Windows:
                 ) from None
             except KeyboardInterrupt:
                 checkpoint.save(self._estimator)
-                if checkpoint.items:
+                if checkpoint.items or self._number_is_private:
                     kept = "are kept in the checkpoint" if checkpoint.file else "were not released"
-                    number = counted(checkpoint.items, "item")
+                    number = checkpoint.counted(self._estimator, checkpoint.items)
                     notes.print(f"Stopped; {number} after the last full period {kept}.")
             finally:
                 if self._live is not None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from dpfrugal.cli.table.quantile_table import known, record, texts
+from dpfrugal.estimators.table.release import RELATIONS
 from dpfrugal.outside_text import as_text, in_json, in_line
 
 if TYPE_CHECKING:
@@ -55,6 +56,14 @@ def json_of_keys(table: Any, end: str) -> list[str]:
 def has_intervals(table: Any) -> bool:
     """Whether a table of keys was asked for with intervals."""
     return b"confidence" in table.schema.metadata
+
+
+def claim_of(release: Any) -> str:
+    """The guarantee, whose change it hides, and how."""
+    if not hasattr(release, "schema"):
+        return f"{release.guarantee} per {release.unit} ({RELATIONS[release.neighbours]})"
+    total, unit, neighbours = (release.schema.metadata[name].decode() for name in (b"total", b"unit", b"neighbours"))
+    return f"{total} per {unit} ({neighbours})"
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:
@@ -109,12 +118,13 @@ class LiveTable:
         keyed = hasattr(release, "schema")
         items = "" if keyed or release.items is None else f", {release.items:,} items"
         table = Table(title=f"window {self._windows}, to {end}{items}", title_justify="left")
+        table.caption, table.caption_justify = claim_of(release), "left"
         if keyed:
             table.add_column("key")
         for title in ("quantile", "value", *([self._interval_title(release)] if self._with_ends(release) else [])):
             table.add_column(title, justify="right", no_wrap=True)
         table.add_column(f"last {SHOWN_WINDOWS} windows", no_wrap=True)
-        before, most = None, max(3, self._console.size.height - 6)
+        before, most = None, max(3, self._console.size.height - 8)
         rows = list(_rows(release))
         for key, q, value, low, high in rows[:most]:
             past = self._past.setdefault((key, q), deque(maxlen=SHOWN_WINDOWS))
@@ -125,7 +135,7 @@ class LiveTable:
             table.add_row(*first, f"{q:g}", shown[0] or "too few", *ends, sparkline(past))
             before = key
         if len(rows) > most:
-            table.caption = f"{len(rows) - most:,} more rows: pipe the output, or use --json"
+            table.caption += f"\n{len(rows) - most:,} more rows: pipe the output, or use --json"
         return table
 
     @staticmethod

@@ -203,7 +203,10 @@ class KeyedWindowQuantile(WindowEstimator):
                     self._max_keys_per_person,
                 )  # fmt: skip
             claim = dict(table.schema.metadata)
-            unit = unit_of(self._max_items_per_person, self._max_keys_per_person, self._planned.asked.windows)
+            unit = unit_of(
+                *(self._max_items_per_person, self._max_keys_per_person, self._planned.asked.windows),
+                has_persons=bool(self._with_persons),
+            )
             return table.replace_schema_metadata(claim | {b"unit": unit.encode(), b"window": str(window).encode()})
 
     def _rows(self) -> KeyedRows:

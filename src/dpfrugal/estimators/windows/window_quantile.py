@@ -134,7 +134,8 @@ class WindowQuantile(WindowEstimator):
             rows.prepare(ranks_of(self._planned, rows.rows))
             window, number = self._end_window()
             with self._account.owning_up():
-                return window_release(draw_release(rows, number, self._planned, bounds, kind, self._quantiles), window)
+                release = draw_release(rows, number, self._planned, bounds, kind, self._quantiles)
+            return window_release(release, window, has_persons=bool(self._with_persons))
 
     def _ordered(self, kind: Kind, bounds: Base) -> OrderStatistics:
         """The items that count, by rank; of each person at most so many, chosen by priority."""

@@ -15,25 +15,29 @@ class WindowRelease(TableRelease):
     """
 
     window: int
+    has_persons: bool = False  # items came with ids of persons, and no more count of each than the guarantee covers
 
     @property
     def unit(self) -> str:
         """Whose change the guarantee hides."""
-        return unit_of(self.max_items_per_person, None, self.plan.asked.windows)
+        return unit_of(self.max_items_per_person, None, self.plan.asked.windows, has_persons=self.has_persons)
 
     def to_dict(self) -> dict[str, object]:
         """For JSON, with the window's number."""
         return super().to_dict() | {"window": self.window}
 
 
-def window_release(release: TableRelease, window: int) -> WindowRelease:
+def window_release(release: TableRelease, window: int, *, has_persons: bool) -> WindowRelease:
     """The release of a table as that of a window."""
-    return WindowRelease(window=window, **{field.name: getattr(release, field.name) for field in fields(release)})
+    same = {field.name: getattr(release, field.name) for field in fields(release)}
+    return WindowRelease(window=window, has_persons=has_persons, **same)
 
 
-def unit_of(max_items_per_person: int, max_keys_per_person: int | None, windows: int) -> str:
+def unit_of(
+    max_items_per_person: int, max_keys_per_person: int | None, windows: int, *, has_persons: bool = False
+) -> str:
     """Whose change a guarantee hides: an item's, or those of a person in a window, or in each of so many windows."""
-    if max_items_per_person == 1 and max_keys_per_person is None and windows == 1:
+    if max_items_per_person == 1 and max_keys_per_person is None and windows == 1 and not has_persons:
         return "item"
     unit = f"person of ≤ {max_items_per_person} item{'s' * (max_items_per_person > 1)}"
     if max_keys_per_person is not None:
