@@ -16,6 +16,19 @@ import numpy as np
 from dpfrugal.errors import ItemError, ItemTypeError, ParameterError, ParameterTypeError, TableError
 from dpfrugal.inputs.file_sets import FileSet
 
+# The unit of Arrow that holds a unit of numpy exactly.
+ARROW_UNITS: Final = {
+    "Y": "D",
+    "M": "D",
+    "W": "D",
+    "D": "D",
+    "h": "s",
+    "m": "s",
+    "s": "s",
+    "ms": "ms",
+    "us": "us",
+    "ns": "ns",
+}
 NO_HEADER: Final = "header is for files of text; this data is none."
 
 
@@ -109,14 +122,14 @@ def _of_python(data: Any) -> Iterator[Any]:
         if array.ndim != 1:
             raise ItemError(f"data must be one-dimensional, or have a column=; this array has {array.ndim} dimensions.")
         if array.dtype.kind in "Mm":
-            yield pa.array(array)
+            yield _of_times(array)
         elif array.dtype.kind in "iuf":
             yield _unmasked(data, array)
         elif array.dtype.kind == "O":
             yield from _of_list(array.tolist())
         else:
             raise ItemTypeError(f"data must be numbers or times; this array holds {array.dtype.type.__name__}.")
-    elif hasattr(data, "columns") or hasattr(data, "column_names"):
+    elif any(hasattr(type(data), name) for name in ("columns", "column_names", "scanner")):
         raise ParameterError("column must name a column of the table; it was not given.")
     elif hasattr(data, "__arrow_c_stream__"):
         yield from pa.chunked_array(data).chunks
@@ -128,6 +141,17 @@ def _of_python(data: Any) -> Iterator[Any]:
         yield from _of_list(list(data))
     else:
         raise ParameterTypeError(f"data must be a column of numbers or times, or a table; not {type(data).__name__}.")
+
+
+def _of_times(array: Any) -> Any:
+    """An array of numpy's times as one of Arrow, which has fewer units: calendar units are dates, hours are seconds."""
+    import pyarrow as pa
+
+    unit, _ = np.datetime_data(array.dtype)
+    if unit not in ARROW_UNITS or (array.dtype.kind == "m" and unit in "YM"):
+        raise ItemTypeError(f"data must be times in whole nanoseconds or a longer unit; the array holds {array.dtype}.")
+    longer = "s" if array.dtype.kind == "m" and unit in "YMWD" else ARROW_UNITS[unit]
+    return pa.array(array.astype(f"{array.dtype.kind}8[{longer}]"))
 
 
 def _unmasked(data: Any, array: Any) -> Any:
