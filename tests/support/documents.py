@@ -18,7 +18,8 @@ from pathlib import Path
 from tests.support.repository import ROOT
 
 FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
-NUMBER = re.compile(r"[-+−]?\b\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
+INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?"
+NUMBER = re.compile(INSTANT + r"|[-+−]?\b\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
 RAN = ("python", "console")
 COLUMNS = 100
 
