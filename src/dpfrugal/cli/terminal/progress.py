@@ -40,7 +40,10 @@ class Millions(ProgressColumn):
 
 @contextmanager
 def progress(title: str, total: int | None, unit: Literal["rows", "bytes"]) -> Iterator[Callable[[int, int], None]]:
-    """A bar with rate and time left; call what it yields with (progress, items)."""
+    """A bar with rate and time left; call what it yields with (progress, items).
+
+    What is read again, as column after column of a file of text, makes the total grow by as much.
+    """
     amount = DownloadColumn() if unit == "bytes" else Millions()
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -58,6 +61,9 @@ def progress(title: str, total: int | None, unit: Literal["rows", "bytes"]) -> I
             nonlocal seen
             seen += items
             bar.update(task, advance=advance, items=seen)
+            reached, whole = bar.tasks[task].completed, bar.tasks[task].total
+            if total and whole is not None and reached > whole:
+                bar.update(task, total=-(-reached // total) * total)
 
         yield made
 
