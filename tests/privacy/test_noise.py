@@ -182,7 +182,7 @@ def test_in_lots__uses_each_number_once_and_drops_the_rest(monkeypatch: pytest.M
         seen += noise.add_noise([0], *one)
     seen += noise.add_noise([0], *one)
     assert len(set(seen)) == len(seen) == 140
-    assert asked == [64, 64, 64, 2, 65, 64, 1, 1]
+    assert asked == [1, 3, 60, 64, 1, 2, 65, 1, 1, 1]
 
 
 def test_in_lots__leaves_noise_that_could_reach_the_end_of_the_integers_to_the_measurement() -> None:

@@ -4,13 +4,15 @@
 operating system's entropy and cannot be seeded (privacy rule 3). Before a sampler is used for the first time, OpenDP's
 own privacy map for it must report no more than the guarantee promises (privacy rule 4). Noise is drawn when it is
 needed, in one call for all values of a release. A call costs as much as nine draws, so work that needs a few values
-many times draws them ``in_lots``; what is left of a lot is dropped when that work ends, and no other thread sees it.
+many times draws them ``in_lots``, each as large as all before it, up to 64; what is left of a lot is dropped when that
+work ends, and no other thread sees it.
 OpenDP is imported at the first release, not before.
 """
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, Final, cast
@@ -32,9 +34,17 @@ Progress = Callable[[int, int], None]
 _here = threading.local()
 
 
+@dataclass
+class _Lot:
+    """Noise on zeros that was drawn at once and is not used yet."""
+
+    numbers: list[int] = field(default_factory=list)
+    drawn: int = 0  # in this lot and all before it
+
+
 @contextmanager
 def in_lots() -> Iterator[None]:
-    """Within it, this thread draws the noise of a few values in lots of 64: noise on zeros, each number used once."""
+    """Within it, this thread draws the noise of a few values in lots: noise on zeros, each number used once."""
     _here.lots = {}
     try:
         yield
@@ -44,14 +54,17 @@ def in_lots() -> Iterator[None]:
 
 def add_noise(values: Sequence[int], guarantee: Guarantee, sensitivity: Sensitivity) -> list[int]:
     """``values`` plus fresh noise: a release of all of them together is covered by ``guarantee``."""
-    lots: dict[tuple[Guarantee, Sensitivity], list[int]] | None = getattr(_here, "lots", None)
+    lots: dict[tuple[Guarantee, Sensitivity], _Lot] | None = getattr(_here, "lots", None)
     if lots is None or len(values) > LOT or guarantee.noise_scale(sensitivity) > LARGEST_IN_LOTS:
         return measurement(guarantee, sensitivity)(list(values))
-    lot = lots.setdefault((guarantee, sensitivity), [])
-    if len(lot) < len(values):
-        lot.extend(measurement(guarantee, sensitivity)([0] * LOT))
+    lot = lots.setdefault((guarantee, sensitivity), _Lot())
+    missing = len(values) - len(lot.numbers)
+    if missing > 0:
+        more = max(missing, min(lot.drawn, LOT))
+        lot.numbers.extend(measurement(guarantee, sensitivity)([0] * more))
+        lot.drawn += more
     # A number leaves the lot before it is used, so that no interrupt can make it serve twice.
-    return [value + lot.pop() for value in values]
+    return [value + lot.numbers.pop() for value in values]
 
 
 def add_noise_to_many(
