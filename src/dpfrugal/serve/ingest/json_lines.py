@@ -1,7 +1,7 @@
 """JSON lines as items: an object a line, of which only the fields that a metric names are read.
 
-``msgspec`` decodes a whole body at once. Where one line is no object, lines are decoded one by one, and only those that
-are wrong are left out.
+Each line is decoded by itself, and counts or not whatever the others are: a decoder of whole bodies reads two objects of
+one line, or an object of two lines, and so would let one item decide about another.
 """
 
 from typing import Any
@@ -22,15 +22,12 @@ class JsonLines:
     def read(self, body: bytes) -> tuple[list[Item], dict[str, int]]:
         """The items of a body, and how many lines were refused for which reason."""
         malformed = 0
-        try:
-            records = self._decoder.decode_lines(body)
-        except self._problems:
-            records = []
-            for line in body.split(b"\n"):
-                if not line.strip():
-                    continue
+        records = []
+        decode = self._decoder.decode
+        for line in body.split(b"\n"):
+            if line and not line.isspace():
                 try:
-                    records.append(self._decoder.decode(line))
+                    records.append(decode(line))
                 except self._problems:
                     malformed += 1
         return [Item(record) for record in records], {MALFORMED: malformed} if malformed else {}
