@@ -55,9 +55,13 @@ def in_lots() -> Iterator[None]:
 def add_noise(values: Sequence[int], guarantee: Guarantee, sensitivity: Sensitivity) -> list[int]:
     """``values`` plus fresh noise: a release of all of them together is covered by ``guarantee``."""
     lots: dict[tuple[Guarantee, Sensitivity], _Lot] | None = getattr(_here, "lots", None)
-    if lots is None or len(values) > LOT or guarantee.noise_scale(sensitivity) > LARGEST_IN_LOTS:
+    if lots is None or len(values) > LOT:
         return measurement(guarantee, sensitivity)(list(values))
-    lot = lots.setdefault((guarantee, sensitivity), _Lot())
+    lot = lots.get((guarantee, sensitivity))
+    if lot is None:
+        if guarantee.noise_scale(sensitivity) > LARGEST_IN_LOTS:
+            return measurement(guarantee, sensitivity)(list(values))
+        lot = lots[guarantee, sensitivity] = _Lot()
     missing = len(values) - len(lot.numbers)
     if missing > 0:
         more = max(missing, min(lot.drawn, LOT))
@@ -88,6 +92,7 @@ def load() -> None:
     _opendp()
 
 
+@lru_cache(maxsize=1)
 def _opendp() -> Any:
     """The parts of OpenDP that are used: its prelude would load scikit-learn and polars where they are installed."""
     from opendp.domains import atom_domain, vector_domain
