@@ -25,8 +25,8 @@ def test_is_allowed__a_token_as_bearer_or_as_password(token: str) -> None:
 
 @pytest.mark.parametrize(
     "header",
-    [None, "", "Bearer", "Bearer ", TOKENS[0], f"Digest {TOKENS[0]}", f"Bearer {TOKENS[0]}x", f"Bearer {TOKENS[0][:-1]}",
-     basic(TOKENS[0]), basic(f"{TOKENS[0]}:"), "Basic !!!", "Basic ÿ"],
+    [None, "", "Bearer", "Bearer ", TOKENS[0], f"Digest {TOKENS[0]}", f"Bearer {TOKENS[0]}x",
+     f"Bearer {TOKENS[0][:-1]}", basic(TOKENS[0]), basic(f"{TOKENS[0]}:"), "Basic !!!", "Basic ÿ"],
 )  # fmt: skip
 def test_is_allowed__nothing_else(header: str | None) -> None:
     assert not is_allowed(header, TOKENS)

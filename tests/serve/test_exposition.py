@@ -46,7 +46,9 @@ def test_exposition__is_what_prometheus_parses_back(accept: str, metric: Metric)
     for part, name in enumerate(("latency_seconds", "latency_seconds_lower", "latency_seconds_upper")):
         for at, key in enumerate(KEYS[:-1]):
             assert found[f"{name}{[('quantile', '0.5'), ('route', key)]}"] == 3.0 * part + at
-    unknown = [found[f"latency_seconds{end}{[('quantile', '0.5'), ('route', KEYS[-1])]}"] for end in ("_lower", "_upper")]
+    unknown = [
+        found[f"latency_seconds{end}{[('quantile', '0.5'), ('route', KEYS[-1])]}"] for end in ("_lower", "_upper")
+    ]
     assert unknown == [-np.inf, np.inf]
     assert np.isnan(found[f"latency_seconds{[('quantile', '0.5'), ('route', KEYS[-1])]}"])
     assert found["latency_seconds_window_end_timestamp_seconds[]"] == NOON + 60

@@ -18,7 +18,7 @@ def test_dashboard__has_three_panels_for_each_metric_none_over_another() -> None
     found = panels(text)
     assert len(found) == 6
     assert [panel["id"] for panel in found] == [1, 2, 3, 4, 5, 6]
-    taken = set()
+    taken: set[tuple[int, int]] = set()
     for panel in found:
         at = panel["gridPos"]
         assert isinstance(at, dict)

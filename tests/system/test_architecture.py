@@ -1,6 +1,7 @@
-"""What keeps the packages apart besides import-linter: private attributes belong to the package that defines them."""
+"""What import-linter does not see: private attributes, the size of folders, tests that mirror the tree."""
 
 import ast
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,30 @@ import pytest
 from tests.support.repository import ROOT
 
 PACKAGE = ROOT / "src" / "dpfrugal"
+MOST_MODULES = 17
+# Modules, and folders of them, without a test file of their own name: where their tests are instead.
+TESTED_ELSEWHERE = {
+    "__main__.py": "tests/system/test_command_line.py",  # python -m dpfrugal
+    "version.py": "tests/system/test_command_line.py",
+    "audit/broken.py": "tests/audit/test_audit.py",  # what it plants is found there
+    "audit/broken_tables.py": "tests/audit/test_tables.py",
+    "cli": "tests/system/test_command_line.py",  # commands are run as a user runs them
+    "cli/streams": "tests/system/test_watch_windows.py",
+    "cli/table": "tests/system/test_command_line_tables.py",
+    "cli/terminal": "tests/system/test_command_line_output.py",
+    "engines": "tests/engines/test_engines.py",  # all engines answer the same questions
+    "engines/spark": "tests/system/test_spark.py",
+    "engines/spark/unordered_walk": "tests/engines/spark/unordered_walk/test_walker.py",
+    "engines/sql": "tests/engines/sql/test_sql.py",
+    "estimators/keyed/raw_state.py": "tests/system/test_spark_streams.py",
+    "estimators/table/choices/many_joint_choices.py": "tests/kernels/choices/test_choose_jointly.py",
+    "estimators/windows/window_estimator.py": "tests/estimators/windows/test_window_quantile.py",  # the base of both
+    "kernels/choices/sum_walks.py": "tests/estimators/table/choices/test_walk_sums.py",
+    "paper": "tests/paper/test_report.py",  # a small run of all experiments
+    "serve": "tests/serve/test_server.py",
+    "serve/ingest": "tests/serve/test_ingest.py",
+    "serve/web": "tests/serve/test_web.py",
+}
 # What pyspark has no public name for.
 OF_SPARK = {"_gateway", "_jdf", "_jsc", "_jsq", "_jvm", "_sc"}
 # What numba has no public name for: the cache of a compiled function.
@@ -37,6 +62,47 @@ def foreign_attributes(source: str, *, own_classes: bool) -> list[str]:
         own |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     foreign = [node for node in found if not is_own(node.value) and node.attr not in own | OF_SPARK | OF_NUMBA]
     return [f"line {node.lineno}: {ast.unparse(node)}" for node in foreign]
+
+
+def places_of(path: Path) -> list[Path]:
+    """Where a module's tests may be."""
+    inside = path.relative_to(PACKAGE)
+    places = [ROOT / "tests" / inside.parent / f"test_{inside.stem}.py"]
+    elsewhere = TESTED_ELSEWHERE.get(str(inside)) or TESTED_ELSEWHERE.get(str(inside.parent))
+    return places if elsewhere is None else [*places, ROOT / elsewhere]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "__init__.py"],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
+)
+def test_modules__have_tests_under_their_name_or_where_the_list_says(path: Path) -> None:
+    assert any(place.exists() for place in places_of(path))
+
+
+def test_modules__the_list_of_others_names_what_is_there() -> None:
+    for inside, elsewhere in TESTED_ELSEWHERE.items():
+        assert (PACKAGE / inside).exists(), inside
+        assert (ROOT / elsewhere).exists(), elsewhere
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [each for each in sorted(PACKAGE.rglob("*/")) if each.name not in ("paper", "page", "__pycache__")],
+    ids=lambda folder: str(folder.relative_to(PACKAGE)),
+)
+def test_folders__have_few_modules(folder: Path) -> None:
+    assert len(list(folder.glob("*.py"))) <= MOST_MODULES
+
+
+def test_opendp__is_kept_from_all_packages_but_one() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    (kept,) = [each["source_modules"] for each in contracts if each.get("forbidden_modules") == ["opendp"]]
+    found = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert {f"dpfrugal.{name}" for name in found - {"privacy", "__init__"}} == set(kept)
 
 
 MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.relative_to(PACKAGE).parts[0] != "estimators"]

@@ -20,7 +20,9 @@ def test_json_lines__each_object_is_an_item(rows: list[dict[str, object]]) -> No
     assert refused == {}
 
 
-@pytest.mark.parametrize("line", ["1", "[]", "{", '{"a": }', "null", '"text"', '{"a": 1} {"b": 2}', "[" * 100_000, "\x00"])
+@pytest.mark.parametrize(
+    "line", ["1", "[]", "{", '{"a": }', "null", '"text"', '{"a": 1} {"b": 2}', "[" * 100_000, "\x00"]
+)
 def test_json_lines__what_is_no_object_is_counted(line: str) -> None:
     items, refused = JsonLines().read(f'{{"ms": 1}}\n{line}\n\n{{"ms": 2}}\r\n'.encode())
     assert [item.attributes for item in items] == [{"ms": 1}, {"ms": 2}]

@@ -32,7 +32,9 @@ def test_read_lines__of_timers_that_are_wanted(line: bytes, read: list[object]) 
     assert read_lines(line, {"api"})[1] == {}
 
 
-@pytest.mark.parametrize("line", [b"api", b"api:1", b"api|ms", b":1|ms", b"api:1|", b"api:1||", b"a" * LONGEST_LINE + b":1|ms"])
+@pytest.mark.parametrize(
+    "line", [b"api", b"api:1", b"api|ms", b":1|ms", b"api:1|", b"api:1||", b"a" * LONGEST_LINE + b":1|ms"]
+)
 def test_read_lines__a_malformed_one_is_counted(line: bytes) -> None:
     found, refused = read_lines(b"api:1|ms\n" + line + b"\n\napi:2|ms", {"api"})
     assert [item.attributes["value"] for item in found["api"]] == [1.0, 2.0]

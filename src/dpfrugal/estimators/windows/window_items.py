@@ -84,11 +84,12 @@ def states_integers(items: Any) -> bool:
         return stated.kind in "iu" and stated != np.uint64
     if stated is not None and hasattr(stated, "is_integer"):  # polars
         return bool(stated.is_integer()) and str(stated) != "UInt64"
+    if isinstance(kind := getattr(stated, "kind", None), str):  # pandas' nullable types
+        return kind in "iu" and not str(stated).lower().startswith("uint64")
     if hasattr(items, "__arrow_c_stream__") or hasattr(items, "__arrow_c_array__"):
         import pyarrow as pa
 
         kind = getattr(items, "type", None)
         kind = kind.value_type if isinstance(kind, pa.DictionaryType) else kind
         return isinstance(kind, pa.DataType) and pa.types.is_integer(kind) and not pa.types.is_uint64(kind)
-    kind = getattr(stated, "kind", None)  # pandas' nullable types
-    return isinstance(kind, str) and kind in "iu" and str(stated) != "UInt64"
+    return False

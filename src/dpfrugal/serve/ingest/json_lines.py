@@ -1,7 +1,7 @@
 """JSON lines as items: an object a line, of which only the fields that a metric names are read.
 
-Each line is decoded by itself, and counts or not whatever the others are: a decoder of whole bodies reads two objects of
-one line, or an object of two lines, and so would let one item decide about another.
+Each line is decoded by itself, and counts or not whatever the others are. A decoder of whole bodies would read two
+objects of one line, or an object of two lines, as long as no other line is wrong.
 """
 
 from typing import Any

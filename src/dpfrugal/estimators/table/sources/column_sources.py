@@ -34,7 +34,7 @@ NO_HEADER: Final = "header is for files of text; this data is none."
 
 @dataclass(frozen=True)
 class ColumnSource:
-    """How arrays are read. ``again``: more than once; ``held``: they are in memory whether or not they are read."""
+    """How arrays are read. ``held``: they are in memory whether or not they are read; ``again``: others, once more."""
 
     read: Callable[[], Iterator[Any]]
     again: bool
@@ -99,10 +99,10 @@ def _of_table(data: Any, column: str) -> ColumnSource:
         for batch in dataframes.batches(table, [column]):
             yield batch.column(batch.schema.names.index(column))
 
-    again = hasattr(data, "scanner") or library == "duckdb"
-    return ColumnSource(
-        read, again, held=library in ("polars", "pyarrow") and not isinstance(data, pa.RecordBatchReader)
-    )
+    from_files = hasattr(data, "scanner")
+    again = from_files or library == "duckdb"
+    in_memory = library in ("polars", "pyarrow") and not from_files and not isinstance(data, pa.RecordBatchReader)
+    return ColumnSource(read, again, in_memory)
 
 
 def _run(plan: Callable[[], Any]) -> Any:
