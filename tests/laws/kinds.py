@@ -12,7 +12,7 @@ import numpy as np
 
 import dpfrugal as dpf
 from dpfrugal.estimators.table.base.kinds import FLOATS
-from dpfrugal.estimators.windows.window_estimator import KINDS as KINDS_OF_ANSWERS
+from dpfrugal.estimators.windows.window_kinds import recorded_kind
 
 ONE = dpf.PureDP(epsilon=1.0)
 
@@ -155,7 +155,7 @@ class Keyed(Kind):
 def without_chance(raw: Any) -> Any:
     """The raw state of windows without priorities, which are random, and numbers whatever their type."""
     items, state, arrays = raw
-    kind = KINDS_OF_ANSWERS.get(state.pop("kind"), FLOATS)
+    kind = recorded_kind(state.pop("kind")) or FLOATS
     del state["limit"]
     codes = np.array(arrays.pop("codes"), dtype=np.int64)
     values = kind.array(codes, np.zeros(codes.size, dtype=np.bool_)).to_numpy(zero_copy_only=False)

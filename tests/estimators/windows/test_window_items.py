@@ -11,7 +11,7 @@ import pytest
 from dpfrugal.errors import ItemError
 from dpfrugal.estimators.table.base.codes import codes_of
 from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS
-from dpfrugal.estimators.windows.window_items import batch_of, common, recoded, states_integers
+from dpfrugal.estimators.windows.window_items import batch_of, states_integers
 
 STATED = [
     np.array([1, 2], dtype=np.int16),
@@ -44,7 +44,6 @@ def test_batch__of_a_container_of_integers_is_one_of_integers(items: Any) -> Non
     batch = batch_of(items, "raise")
     assert (batch.kind, batch.codes.tolist(), batch.present) == (INTEGERS, [1, 2], None)
     assert batch.of_kind(FLOATS).tolist() == codes_of(np.array([1.0, 2.0])).tolist()
-    assert batch_of(items, "raise", integers=False).kind is FLOATS
 
 
 @pytest.mark.parametrize(
@@ -72,14 +71,6 @@ def test_batch__missing_items_are_refused_or_marked(items: Any) -> None:
 
 
 def test_batch__without_items_is_one_of_what_its_container_states() -> None:
-    assert (batch_of([], "raise").kind, batch_of(np.zeros(0, dtype=np.int64), "raise").kind) == (FLOATS, INTEGERS)
+    assert batch_of([None, None], "omit").kind is None, "a list of nothing but None may be one of times"
+    assert (batch_of([], "raise").kind, batch_of(np.zeros(0, dtype=np.int64), "raise").kind) == (None, INTEGERS)
     assert batch_of([], "raise").codes.size == 0
-
-
-def test_common__of_integers_and_floats_is_floats() -> None:
-    assert common(None, None) is None
-    assert common(INTEGERS, None) is common(None, INTEGERS) is common(INTEGERS, INTEGERS) is INTEGERS
-    assert common(INTEGERS, FLOATS) is common(FLOATS, INTEGERS) is FLOATS
-    codes = np.array([3, -4])
-    assert recoded(codes, INTEGERS, INTEGERS) is codes
-    assert recoded(codes, FLOATS, FLOATS) is codes

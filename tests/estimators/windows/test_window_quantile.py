@@ -1,9 +1,14 @@
 """``WindowQuantile``: each window is released as a table, once, and by nobody else."""
 
+import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import dpfrugal as dpf
@@ -65,6 +70,77 @@ def test_release__answers_integers_where_every_batch_states_them() -> None:
     assert 2_400 < mixed.value < 2_600
     assert type(released(dpf.WindowQuantile(0.5, ONE), list(range(5_000))).value) is float, "a list states no type"
     assert type(released(dpf.WindowQuantile(0.5, ONE, decimals=1), np.arange(5_000)).value) is float
+
+
+@pytest.mark.parametrize(
+    ("items", "median"),
+    [
+        (np.arange(5_000).astype("timedelta64[s]"), np.timedelta64(2_500, "s")),
+        (pd.Series(pd.date_range("2026-01-01", periods=5_000, freq="s")), np.datetime64("2026-01-01T00:41:40")),
+        (pl.Series([datetime.timedelta(seconds=at) for at in range(5_000)]), np.timedelta64(2_500, "s")),
+        ([datetime.timedelta(seconds=at) for at in range(5_000)], np.timedelta64(2_500, "s")),
+        ([np.datetime64(at, "ns") for at in range(0, 5_000_000, 1_000)], np.datetime64(2_500, "us")),
+        ([pd.Timestamp(at) for at in range(0, 5_000_000, 1_000)], np.datetime64(2_500, "us")),
+        (pa.array(np.arange(5_000, dtype=np.int32), pa.date32()), np.datetime64(2_500, "D")),
+    ],
+    ids=["numpy", "pandas", "polars", "list", "list of numpy", "list of pandas", "arrow"],
+)
+def test_release__answers_times_in_their_own_type(items: Any, median: Any, tmp_path: Path) -> None:
+    """In all containers; and over a checkpoint and a hand-over, where the type is stored."""
+    windows = dpf.WindowQuantile(0.5, ONE, nan_policy="omit")
+    windows.update_many([None, None])
+    windows.update_many(items)
+    windows.update(None)  # type: ignore[arg-type]
+    windows.save(tmp_path / "state")
+    again = dpf.WindowQuantile.load(tmp_path / "state", accept_replay_risk=True)
+    other = dpf.WindowQuantile(0.5, ONE, nan_policy="omit")
+    value = released(windows).value
+    assert type(value) is type(median)
+    assert abs((value - median) / (items[1] - items[0] if not isinstance(items, pa.Array) else 1)) < 200
+    assert released(again).value == value
+    again.update_many(items)
+    other.merge(again.hand_over())
+    assert type(released(other).value) is type(median)
+
+
+def test_release__answers_decimals_of_arrow_as_decimals() -> None:
+    windows = dpf.WindowQuantile(0.5, ONE)
+    assert released(windows, pa.array([Decimal("1.50")] * 500)).value == Decimal("1.50")
+    assert type(released(dpf.WindowQuantile(0.5, ONE), [Decimal("1.50")] * 500).value) is float, "a list states no type"
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "int32[pyarrow]"])
+def test_release__answers_integers_of_pandas_with_or_without_nulls(dtype: str) -> None:
+    for last in (7, None):
+        windows = dpf.WindowQuantile(0.5, ONE, nan_policy="omit")
+        assert type(released(windows, pd.Series([*range(900), last], dtype=dtype)).value) is int
+
+
+def test_update__refuses_another_type_and_takes_nothing_in() -> None:
+    day, second = datetime.datetime(2026, 1, 1), datetime.timedelta(seconds=1)
+    numbers, times = dpf.WindowQuantile(0.5, ONE), dpf.WindowQuantile(0.5, ONE)
+    numbers.update(3.0)
+    times.update(day)
+    wrong: tuple[Any, ...] = (day, second, [day, 3.0], [datetime.date(2026, 1, 1), day], [3.0, day])
+    for windows, several in ((numbers, wrong), (times, (3.0, second, [3.0], [day, 3.0]))):
+        for items in several:
+            with pytest.raises(dpf.ItemTypeError):
+                (windows.update_many if isinstance(items, list) else windows.update)(items)
+        assert windows.items == 1
+    with pytest.raises(dpf.ItemTypeError):
+        numbers.merge(times)
+    assert (numbers.items_in_window, times.items_in_window) == (1, 1), "what is refused stays where it is"
+    ours, theirs = dpf.WindowQuantile(0.5, ONE), dpf.WindowQuantile(0.5, ONE)
+    ours.update_many([1.0], ["ann"])
+    theirs.update_many([1.0])
+    with pytest.raises(dpf.ItemError, match="every batch"):
+        ours.merge(theirs)
+    assert theirs.items_in_window == 1
+    keyed = dpf.KeyedWindowQuantile(0.5, ONE, keys=["a"])
+    keyed.update_many(["a"] * 900, [second] * 900)
+    with pytest.raises(dpf.ItemTypeError):
+        keyed.update_many(["a"], [1.0])
+    assert keyed.release()["value"].to_pylist() == [second]
 
 
 def test_hold__bounds_what_is_held_and_the_sample_answers() -> None:

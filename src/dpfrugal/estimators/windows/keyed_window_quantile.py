@@ -166,6 +166,7 @@ class KeyedWindowQuantile(WindowEstimator):
                 lookup.check_length(values)
                 groups = lookup.next(lookup.size)
                 batch = batch_of(values, self._nan_policy)
+                self._batch_kind(batch)  # refuses another type before anything is taken in
                 if batch.codes.size != groups.size:
                     raise ItemError(UNEVEN)
                 if self._other is not None and self._discovery is not None and self._index.size:

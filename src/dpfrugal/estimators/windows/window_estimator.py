@@ -18,12 +18,13 @@ from dpfrugal.errors import CheckpointError, ItemError, ParameterError, Paramete
 from dpfrugal.estimators.base import PrivateEstimator
 from dpfrugal.estimators.keyed.state_record import arrow_keys, learn, saved_keys
 from dpfrugal.estimators.table.base.base_measure import Base
-from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS, Kind
+from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS, Kind, hinted
 from dpfrugal.estimators.table.choices.intervals import IntervalOf
 from dpfrugal.estimators.table.choices.plan import Asked, plan_of
 from dpfrugal.estimators.table.private_quantiles import interval_rule
 from dpfrugal.estimators.windows.held_items import HeldItems
-from dpfrugal.estimators.windows.window_items import Batch, common, recoded
+from dpfrugal.estimators.windows.window_items import Batch
+from dpfrugal.estimators.windows.window_kinds import common, recoded, record_of_kind, recorded_kind
 from dpfrugal.estimators.windows.window_options import MOST_HELD, bases_of, record_of_hints, record_of_rule
 from dpfrugal.kernels.threads import available
 from dpfrugal.keys.person_limits import People
@@ -34,7 +35,7 @@ from dpfrugal.storage.checkpoint_file import Contents, of_bytes, to_bytes
 
 # So many hand-overs are remembered, so that a repeated one is not taken in twice.
 REMEMBERED: Final = 1 << 16
-KINDS: Final = {kind.name: kind for kind in (FLOATS, INTEGERS)}
+WHOSE: Final = "person must be given with every batch, or with none."
 
 
 class WindowEstimator(PrivateEstimator):
@@ -134,6 +135,8 @@ class WindowEstimator(PrivateEstimator):
             if other is self:
                 raise ParameterError("other must be another estimator; this one cannot merge with itself.")
             self._check_same(type(other).__name__, other.parameters())
+            common(self._kind, other._kind)  # what is refused here stays where it is
+            self._check_persons(other._with_persons)
             contents = other._given_up()
         elif isinstance(other, bytes | bytearray | memoryview):
             contents = of_bytes(bytes(other), type(self).__name__, "other")
@@ -160,6 +163,10 @@ class WindowEstimator(PrivateEstimator):
         if different := [name for name in mine if mine[name] != others.get(name)]:
             raise ParameterError(f"other must have the same parameters; {', '.join(different)} differ.")
 
+    def _check_persons(self, given: bool | None) -> None:
+        if None not in (given, self._with_persons) and given is not self._with_persons:
+            raise ItemError(WHOSE)
+
     def _given_up(self) -> Contents:
         with self._alone():
             self._settle()
@@ -185,8 +192,7 @@ class WindowEstimator(PrivateEstimator):
         """Give the items of another window the codes that their persons have here."""
         if contents.state["persons"] is None:
             return
-        if contents.state["persons"] is not self._with_persons and self._with_persons is not None:
-            raise ItemError("person must be given with every batch, or with none.")
+        self._check_persons(contents.state["persons"])
         people = arrow_keys(contents.arrays["people"]) if contents.state["persons"] else None
         if people is not None and held.column("who").max(initial=-1) >= len(people):
             raise ValueError("not the persons of these items")
@@ -240,11 +246,17 @@ class WindowEstimator(PrivateEstimator):
         }
 
     def _base(self, kind: Kind) -> Base:
+        """The answers that hints leave among those of a type; an error where they are none of it."""
+        if kind.name not in self._bases:
+            self._bases[kind.name] = hinted(kind, *self._hints)
         return self._bases[kind.name]
 
     def _batch_kind(self, batch: Batch) -> Kind | None:
         """The type of answers with this batch; integers stay what they are where hints allow it."""
-        kind = FLOATS if INTEGERS.name not in self._bases else batch.kind
+        if batch.kind is None or not batch.codes.size:  # it states no type
+            return self._kind
+        kind = FLOATS if batch.kind is INTEGERS and INTEGERS.name not in self._bases else batch.kind
+        self._base(kind)
         return common(self._kind, kind)
 
     def _become(self, kind: Kind | None) -> None:
@@ -255,7 +267,7 @@ class WindowEstimator(PrivateEstimator):
 
     def _take(self, batch: Batch, who: Any = None, groups: Any = None) -> None:
         """Hold a batch that was accepted; rows of no group are not held."""
-        if not batch.codes.size:  # it states no type
+        if not batch.codes.size:
             return
         kind = self._batch_kind(batch)
         codes = batch.codes if kind is None else batch.of_kind(kind)
@@ -275,8 +287,7 @@ class WindowEstimator(PrivateEstimator):
         """The codes of a batch's persons, None where there are none; whether there are any, the first batch says."""
         if not items and person is None:
             return np.empty(0, dtype=np.int32) if self._with_persons else None
-        if self._with_persons is not None and (person is not None) is not self._with_persons:
-            raise ItemError("person must be given with every batch, or with none.")
+        self._check_persons(person is not None)
         if person is None:
             self._with(False)
             return None
@@ -310,7 +321,7 @@ class WindowEstimator(PrivateEstimator):
             "window_items": self._window_items,
             "items_before": self._items_before,
             "released": self._released,
-            "kind": None if self._kind is None else self._kind.name,
+            "kind": record_of_kind(self._kind),
             "persons": self._with_persons,
             "limit": limit,
             "taken_over": list(self._taken_over),
@@ -323,7 +334,7 @@ class WindowEstimator(PrivateEstimator):
     def _window_of(self, contents: Contents) -> tuple[int, Kind | None, HeldItems]:
         """The number of items, their type and the items of a window that was stored."""
         state, arrays = contents.state, contents.arrays
-        kind = None if state["kind"] is None else KINDS[state["kind"]]
+        kind = recorded_kind(state["kind"])
         if state["persons"] is not None and not isinstance(state["persons"], bool):
             raise ValueError("not a window")
         before, self._with_persons = self._with_persons, state["persons"]

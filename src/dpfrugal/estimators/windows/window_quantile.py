@@ -20,7 +20,7 @@ from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.estimators import base
 from dpfrugal.estimators.table.base.base_measure import Base
-from dpfrugal.estimators.table.base.kinds import FLOATS, Kind
+from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS, Kind
 from dpfrugal.estimators.table.choices.answers import ranks_of
 from dpfrugal.estimators.table.choices.intervals import IntervalOf
 from dpfrugal.estimators.table.private_quantiles import draw_release
@@ -30,6 +30,7 @@ from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Sor
 from dpfrugal.estimators.table.rows.selected_rows import SelectedRows
 from dpfrugal.estimators.walk.frugal import admitted
 from dpfrugal.estimators.windows.held_items import HeldItems
+from dpfrugal.estimators.windows.typed_items import TIMES, Time
 from dpfrugal.estimators.windows.window_estimator import WindowEstimator
 from dpfrugal.estimators.windows.window_items import batch_of
 from dpfrugal.estimators.windows.window_options import recorded_options
@@ -40,6 +41,7 @@ from dpfrugal.storage.checkpoint_file import Contents
 
 HELD: Final = 1 << 22
 MOST_PENDING: Final = 1 << 10
+SINGLE: Final = (None, FLOATS, INTEGERS)  # types to which a number may be added
 
 
 class WindowQuantile(WindowEstimator):
@@ -102,26 +104,34 @@ class WindowQuantile(WindowEstimator):
         """How many items of one person in a window the guarantee covers."""
         return self._max_items_per_person
 
-    def update(self, item: float, person: Any = None) -> None:
+    def update(self, item: float | Time, person: Any = None) -> None:
         """Take in one item."""
         if person is not None or self._with_persons:
             self.update_many([item], None if person is None else [person])
             return
         if self._owner is not None or self._forks != base.forks:
             self._refuse_copies_and_loops()
+        number: Any = item
         if (kind := type(item)) is not int and (kind is not float or item != item):
-            item = admitted(item, self._nan_policy)
+            if item is None or isinstance(item, TIMES):
+                self.update_many([item])
+                return
+            number = admitted(item, self._nan_policy)
         if len(self._pending) >= MOST_PENDING:  # first: what is refused here must not take the item in
             with self._alone():
                 self._settle()
         with self._lock:
-            self._pending.append(item)
+            if self._kind in SINGLE:
+                self._pending.append(number)
+                return
+        self.update_many([item])
 
     def update_many(self, items: Any, person: Any = None) -> None:
         """Take in a batch: all of it, or, where any of it is refused, nothing. ``person`` has an id for each item."""
         with self._alone():
             self._settle()
             batch = batch_of(items, self._nan_policy)
+            self._batch_kind(batch)  # refuses another type before anything is taken in
             self._take(batch, self._persons(person, batch.codes.size))
 
     def release(self) -> WindowRelease:
