@@ -36,7 +36,15 @@ __all__ = ["Audit", "Case", "audit", "highest_bound"]
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found: with this confidence, the estimator has at least the ε or ρ of ``bound``."""
+    """What an audit found: with this confidence, the estimator has at least the ε or ρ of ``bound``.
+
+    >>> import dpfrugal as dpf
+    >>> from dpfrugal.audit import audit
+    >>> from dpfrugal.audit.cases import walk_cases
+    >>> found = audit(walk_cases(), dpf.PureDP(epsilon=1.0), runs=1_000, looks=(20, 20, 50))
+    >>> found.passed, 0 <= found.bound < found.highest
+    (True, True)
+    """
 
     guarantee: Guarantee
     bound: float
@@ -92,6 +100,11 @@ def audit(
     The event is counted in ``runs`` runs of each stream, or in as many as take about ``seconds`` together; that number
     is fixed before the first of them. ``looks`` are the numbers of runs to learn from: for the most distant pairs, for
     the best three and for the best. ``told`` is called with the stage and the share of it that is done.
+
+    >>> import dpfrugal as dpf
+    >>> from dpfrugal.audit.cases import walk_cases
+    >>> str(audit(walk_cases(), dpf.PureDP(epsilon=1.0), runs=1_000, looks=(20, 20, 50)))[:8]
+    'PASS: ε '
     """
     checked_guarantee(guarantee)
     sure = probability("sure", sure)

@@ -31,7 +31,21 @@ OUT_OF_SIGHT = 1e12  # stands for an infinite number
 
 @dataclass(frozen=True)
 class Case:
-    """An estimator with its settings, items worth trying, and what anyone sees of a run of it."""
+    """An estimator with its settings, items worth trying, and what anyone sees of a run of it.
+
+    A case of one's own is a function of a guarantee and of the items of each period:
+
+    >>> import dpfrugal as dpf
+    >>> from dpfrugal.audit import Case
+    >>> def run(guarantee, periods):
+    ...     walk = dpf.DPFrugal1U(0.5, guarantee, coin_seed=1)
+    ...     for items in periods:
+    ...         walk.update_many(items)
+    ...     return [[walk.release().value]]
+    >>> case = Case("DPFrugal1U", run, items=(-2, 0, 2))
+    >>> case.name
+    'DPFrugal1U'
+    """
 
     name: str
     run: Callable[[Guarantee, Periods], Numbers]

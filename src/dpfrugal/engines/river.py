@@ -23,6 +23,8 @@ from dpfrugal.estimators.releases import Release
 from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
 
+__all__ = ["RiverQuantile"]
+
 
 class Estimator(Protocol):
     """What this needs of an estimator: ``PrivateQuantile``, ``WindowQuantile`` and ``DPFrugal1U`` have it."""
@@ -45,6 +47,14 @@ class RiverQuantile(Univariate):  # type: ignore[misc]  # river's types are not 
     ``clone`` makes a new statistic without items. A copy is refused, as two copies could release the same items. The
     ``feature_extraction.Agg`` of river copies a statistic for each group; when a group releases would then depend on
     data, so for groups there are ``quantiles_by`` and ``KeyedWindowQuantile``.
+
+    >>> import dpfrugal as dpf
+    >>> from dpfrugal.engines.river import RiverQuantile
+    >>> median = RiverQuantile(0.5, dpf.PureDP(epsilon=1.0), release_every=1_000, estimator=dpf.WindowQuantile)
+    >>> for _ in range(1_000):
+    ...     median.update(7)
+    >>> median.get()
+    7.0
     """
 
     def __init__(

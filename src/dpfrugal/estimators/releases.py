@@ -35,7 +35,13 @@ def in_quantile_order(values: NDArray[Number], quantiles: tuple[float, ...]) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """Private quantiles and their guarantee."""
+    """Private quantiles and their guarantee.
+
+    >>> import dpfrugal as dpf
+    >>> release = dpf.private_quantiles([7] * 1_000, [0.5, 0.9], dpf.PureDP(epsilon=1.0))
+    >>> isinstance(release, dpf.Release), release.values, str(release.guarantee), release.items
+    (True, (7.0, 7.0), 'ε=1', 1000)
+    """
 
     values: tuple[float, ...]
     quantiles: tuple[float, ...]
@@ -100,7 +106,15 @@ class Release:
 
 @dataclass(frozen=True, kw_only=True)
 class WalkRelease(Release):
-    """Released by a walk on a grid; ``alpha`` bounds its noise."""
+    """Released by a walk on a grid; ``alpha`` bounds its noise.
+
+    >>> import dpfrugal as dpf
+    >>> walk = dpf.DPFrugal1U(0.5, dpf.PureDP(epsilon=1.0), start=50)
+    >>> walk.update_many(range(100))
+    >>> release = walk.release()
+    >>> round(release.alpha(0.05), 2)  # noise reaches this in 5% of releases
+    5.99
+    """
 
     grid: Grid
     sensitivity: Sensitivity
@@ -151,6 +165,14 @@ class SegmentRelease(Release):
     ``items`` are those of the segments it rests on. ``stable`` is False where segments disagree by more than chance
     explains: the stream is sorted, or drifts, and intervals are unbounded or wide. True is no proof of the opposite;
     how often either is wrong on real columns is in docs/accuracy.md.
+
+    >>> import dpfrugal as dpf
+    >>> running = dpf.PrivateQuantile(0.5, dpf.PureDP(epsilon=1.0))
+    >>> running.update_many(k * 7_919 % 10_000 for k in range(50_000))
+    >>> release = running.release(close=True)
+    >>> low, high = release.interval()
+    >>> low < 5_000 < high, release.stable
+    (True, True)
     """
 
     stable: bool

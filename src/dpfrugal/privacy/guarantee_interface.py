@@ -29,6 +29,11 @@ class Guarantee(ABC):
     """What covers a release: the noise it needs, what it implies, how it composes, how it is recorded.
 
     ``size`` is the number that says how much is promised, and that adds up where guarantees of one kind compose.
+
+    >>> import dpfrugal as dpf
+    >>> one = dpf.PureDP(epsilon=1.0)
+    >>> isinstance(one, dpf.Guarantee), one.size, str(one)
+    (True, 1.0, 'ε=1')
     """
 
     noise: ClassVar[NoiseDistribution]

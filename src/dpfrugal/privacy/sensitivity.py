@@ -15,6 +15,11 @@ class Sensitivity:
 
     ``one_number`` says that a neighbour moves one number of one release only. Then the exact δ of Theorem 6
     applies; otherwise (several quantiles, or a person's items in several releases) zCDP composes them.
+
+    >>> import dpfrugal as dpf
+    >>> two_steps = dpf.Sensitivity.of(2)
+    >>> two_steps.l1, two_steps.l2, dpf.PureDP(epsilon=1.0).noise_scale(two_steps)
+    (2, 2.0, 2.0)
     """
 
     l1: int

@@ -48,6 +48,15 @@ def private_quantiles(
     ``neighbours="replace"``; under ``"add-remove"`` that number is not. ``dialect`` is one of sqlglot's, found by the
     connection where it is not given. ``explain=True`` prints the statements, and runs nothing: ``connection`` may then
     be None.
+
+    >>> import sqlite3, dpfrugal as dpf
+    >>> from dpfrugal.engines import sql
+    >>> connection = sqlite3.connect(":memory:")
+    >>> _ = connection.execute("CREATE TABLE orders (amount INTEGER, region TEXT)")
+    >>> _ = connection.executemany("INSERT INTO orders VALUES (?, ?)", [(7, "north"), (9, "south")] * 2_000)
+    >>> guarantee, where = dpf.PureDP(epsilon=1.0), "region = 'south'"
+    >>> sql.private_quantiles(connection, "orders", "amount", 0.9, guarantee, where=where).value
+    9
     """
     found = dialect_of(connection, dialect)
     if explain:
@@ -70,7 +79,18 @@ def quantiles_by(
     explain: bool = False,
     **options: Any,
 ) -> Any:
-    """Private quantiles for each key of ``by``, a column or several; the options are those of ``dpf.quantiles_by``."""
+    """Private quantiles for each key of ``by``, a column or several; the options are those of ``dpf.quantiles_by``.
+
+    >>> import sqlite3, dpfrugal as dpf
+    >>> from dpfrugal.engines import sql
+    >>> connection = sqlite3.connect(":memory:")
+    >>> _ = connection.execute("CREATE TABLE orders (amount INTEGER, region TEXT)")
+    >>> _ = connection.executemany("INSERT INTO orders VALUES (?, ?)", [(7, "north"), (9, "south")] * 2_000)
+    >>> guarantee, keys = dpf.PureDP(epsilon=1.0), ["north", "south"]
+    >>> table = sql.quantiles_by(connection, "orders", "amount", 0.5, guarantee, by="region", keys=keys)
+    >>> table.select(["key", "value"]).to_pylist()
+    [{'key': 'north', 'value': 7}, {'key': 'south', 'value': 9}]
+    """
     found = dialect_of(connection, dialect)
     if explain:
         names = (by,) if isinstance(by, str) else tuple(by)

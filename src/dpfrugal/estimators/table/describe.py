@@ -42,7 +42,14 @@ QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """The releases of several columns, by name; ``guarantee`` covers all, ``share`` each one of them."""
+    """The releases of several columns, by name; ``guarantee`` covers all, ``share`` each one of them.
+
+    >>> import dpfrugal as dpf, pyarrow as pa
+    >>> table = pa.table({"age": [30] * 4_000, "visits": [2] * 4_000})
+    >>> described = dpf.describe(table, dpf.PureDP(epsilon=1.0), quantiles=0.5)
+    >>> described["age"].value, list(described.columns), described.split
+    (30, ['age', 'visits'], 'ε=1 in all, ε=0.5 for each of 2 columns')
+    """
 
     columns: Mapping[str, TableRelease]
     guarantee: Guarantee

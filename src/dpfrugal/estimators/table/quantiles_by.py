@@ -85,6 +85,12 @@ def quantiles_by(
 
     ``method="walk"`` is the paper's random walk, one integer per key, for which ``decimals``, ``start``, ``rounds``,
     ``adaptive_steps``, ``threads`` and ``coin_seed`` are; its columns are key, quantile, value and alpha.
+
+    >>> import dpfrugal as dpf, pyarrow as pa
+    >>> flights = pa.table({"carrier": ["AA", "UA"] * 5_000, "delay": [10, 20] * 5_000})
+    >>> table = dpf.quantiles_by(flights, "delay", 0.9, dpf.PureDP(epsilon=1.0), by="carrier", keys=["AA", "UA"])
+    >>> table.select(["key", "value", "lower", "upper"]).to_pylist()[0]
+    {'key': 'AA', 'value': 10, 'lower': 10, 'upper': 10}
     """
     given = {"start": start, "rounds": rounds, "adaptive_steps": adaptive_steps, "threads": threads}
     given["coin_seed"] = coin_seed

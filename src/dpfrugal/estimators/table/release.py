@@ -25,6 +25,11 @@ class TableRelease(Release):
     ``items``, the number of rows, is None under ``neighbours="add-remove"``, which keeps it private. ``lower`` and
     ``upper`` are the ends of the intervals, None where ``intervals=False``. An end that so few rows cannot tell is
     −inf or inf; among times, which have none, it is None.
+
+    >>> import dpfrugal as dpf
+    >>> release = dpf.private_quantiles([7] * 9_000, [0.5, 0.9], dpf.PureDP(epsilon=1.0))
+    >>> release.values, release.intervals(), release.neighbours
+    ((7.0, 7.0), ((7.0, 7.0), (7.0, 7.0)), 'replace')
     """
 
     values: tuple[Any, ...]

@@ -62,6 +62,12 @@ class KeyedWindowQuantile(WindowEstimator):
     many of each key: large keys then leave room for small ones, but the answers of all keys become less exact, by up to
     a factor of two for a median and by 1% for a p99; it cannot be used with ``person``. The other options are those of
     ``quantiles_by``.
+
+    >>> import dpfrugal as dpf
+    >>> keyed = dpf.KeyedWindowQuantile(0.5, dpf.PureDP(epsilon=1.0), keys=["/home", "/pay"])
+    >>> keyed.update_many(["/home", "/pay"] * 1_000, [12, 40] * 1_000)
+    >>> keyed.release().select(["key", "value"]).to_pylist()
+    [{'key': '/home', 'value': 12.0}, {'key': '/pay', 'value': 40.0}]
     """
 
     def __init__(

@@ -12,6 +12,13 @@ class WindowRelease(TableRelease):
     ``items``, the number of items in the window, is None under ``neighbours="add-remove"``, which keeps it private. The
     guarantee holds for an item however many windows are released, as each item is in one window; for a person see
     ``unit``.
+
+    >>> import dpfrugal as dpf
+    >>> window = dpf.WindowQuantile(0.5, dpf.PureDP(epsilon=1.0))
+    >>> window.update_many([7] * 1_000)
+    >>> release = window.release()
+    >>> release.window, release.value, release.items, release.unit
+    (1, 7.0, 1000, 'item')
     """
 
     window: int
