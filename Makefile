@@ -77,7 +77,7 @@ test-cluster: $(READY)
 
 # The kernels again as plain Python, which reports what compiled code would silently wrap or read out of bounds.
 nojit: $(READY)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/kernels tests/keys tests/engines/spark/unordered_walk
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/kernels tests/keys
 
 # Peers are installed one by one: one that cannot be is reported in the table, and does not stop the others.
 $(PEERS): $(READY) benchmarks/constraints.txt benchmarks/install_peers.py

@@ -34,20 +34,18 @@ def make(spark: Any, requests: int, folder: str) -> None:
 
 
 def p99_by_endpoint(df: Any, guarantee: dpf.Guarantee) -> Any:
-    """A DataFrame of endpoint, quantile, value and α."""
-    return dps.quantiles_by(
-        df, "ms", by="endpoint", quantiles=0.99, guarantee=guarantee, keys=ENDPOINTS, decimals=1, start=100.0
-    )
+    """A DataFrame of endpoint, quantile, value, the ends of its interval, and a noisy number of rows."""
+    return dps.quantiles_by(df, "ms", 0.99, guarantee, by="endpoint", keys=ENDPOINTS)
 
 
 def latency_over_the_day(
     df: Any, guarantee: dpf.Guarantee, hours: Iterable[int] = range(24)
-) -> list[tuple[int, dpf.SegmentRelease]]:
+) -> list[tuple[int, dpf.TableRelease]]:
     """Private p50 and p99 of each hour. A request is in one hour, so all hours together cost one guarantee."""
     return [(hour, dps.private_quantiles(df.where(f"hour = {hour}"), "ms", [0.5, 0.99], guarantee)) for hour in hours]
 
 
-def draw(hours: list[tuple[int, dpf.SegmentRelease]], path: Path) -> None:
+def draw(hours: list[tuple[int, dpf.TableRelease]], path: Path) -> None:
     """The curve with its intervals."""
     import matplotlib as mpl
 
@@ -88,7 +86,8 @@ def main() -> None:
         make(spark, arguments.make, arguments.folder)
     df = spark.read.parquet(arguments.folder)
     table = p99_by_endpoint(df, dpf.PureDP(epsilon=1.0))
-    table.selectExpr("endpoint", "quantile", "value", "round(alpha, 3) AS alpha").show(truncate=False)
+    ends = [f"round({name}, 1) AS {name}" for name in ("value", "lower", "upper")]
+    table.selectExpr("endpoint", "quantile", *ends, "rows").show(truncate=False)
     draw(latency_over_the_day(df, dpf.PureDP(epsilon=1.0)), arguments.picture)
     print(f"drawn: {arguments.picture}")  # noqa: T201
     spark.stop()

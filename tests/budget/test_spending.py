@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal.engines import two_scans
 from tests.support.command_line import COMMAND, interruptible, run
 
 ONE, THREE = dpf.PureDP(epsilon=1.0), dpf.PureDP(epsilon=3.0)
@@ -142,25 +140,6 @@ def test_spending__is_reported_at_the_end_of_a_watch_with_what_is_left(ledger: d
     done = run("watch", "--every", "1000", *options(ledger), text=GOOD)
     assert done.returncode == 0
     assert "clicks: ε=2 is left of ε=3" in done.stderr
-
-
-class Shuffled:
-    """Rows that change their order between two scans, as those of a shuffle do."""
-
-    def sample(self, wanted: int) -> two_scans.Sample:
-        return two_scans.Sample(np.arange(2000.0), 2000, 4000, fingerprint=1)
-
-    def rest(self, edges: Any) -> two_scans.Counts:
-        return two_scans.Counts(np.zeros(edges.size + 1, dtype=np.int64), 0, fingerprint=2)
-
-
-def test_spending__is_reported_for_a_table_that_did_not_keep_its_order(ledger: dpf.Ledger) -> None:
-    with pytest.raises(dpf.PrivacyError, match="order") as caught:
-        two_scans.private_quantiles(Shuffled(), 0.5, ONE, {"ledger": ledger, "dataset": "clicks"})
-    assert caught.value.__notes__ == [said(ledger)]
-    with pytest.raises(dpf.PrivacyError, match="order") as caught:
-        two_scans.private_quantiles(Shuffled(), 0.5, ONE, {})
-    assert not hasattr(caught.value, "__notes__")
 
 
 def test_spending__is_reported_when_the_ledger_is_gone(ledger: dpf.Ledger) -> None:

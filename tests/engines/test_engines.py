@@ -40,10 +40,15 @@ IN_PROCESS = {"duckdb": duckdb_relation, "polars": polars_frame, "polars lazy": 
 DATABASES = {"sqlite": sqlite_table, "duckdb by sql": duckdb_table}
 
 
-@pytest.fixture(params=[*IN_PROCESS, *DATABASES, "clickhouse", "postgres"])
+@pytest.fixture(
+    params=[*IN_PROCESS, *DATABASES, "clickhouse", "postgres", pytest.param("spark", marks=pytest.mark.spark)]
+)
 def hold(request: pytest.FixtureRequest, tmp_path: Any) -> Holder:
     """An engine."""
     name: str = request.param
+    if name == "spark":
+        session = request.getfixturevalue("spark")
+        return lambda table: session.createDataFrame(table).repartition(3)
     if name == "clickhouse":
         return lambda table: clickhouse_table(table, tmp_path)
     if name == "postgres":

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal.estimators.base import estimator_of_raw, raw_contents, resume
+from dpfrugal.estimators.base import resume
 
 ONE = dpf.PureDP(epsilon=1.0)
 
@@ -35,10 +35,10 @@ def test_resume__refuses_an_account_for_other_noise(ledger: dpf.Ledger) -> None:
 
     charged = dpf.DPFrugal1U(0.5, ONE, ledger=ledger, dataset="clicks")
     charged.update_many(range(10))
-    restored = estimator_of_raw(dpf.DPFrugal1U, raw_contents(dpf.DPFrugal1U(0.5, dpf.PureDP(epsilon=50.0))))
+    restored = dpf.DPFrugal1U._of_contents(dpf.DPFrugal1U(0.5, dpf.PureDP(epsilon=50.0))._contents())
     account = Account.of_record(charged.account.to_record(), ledger)
     with pytest.raises(dpf.CheckpointError, match="other noise"):
         resume(restored, account)
-    again = estimator_of_raw(dpf.DPFrugal1U, raw_contents(charged))
+    again = dpf.DPFrugal1U._of_contents(charged._contents())
     resume(again, account)
     assert again.release().items == 10

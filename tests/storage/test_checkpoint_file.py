@@ -21,7 +21,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfrugal as dpf
-from dpfrugal.estimators.base import raw_contents
 from dpfrugal.estimators.segments import planner
 from dpfrugal.estimators.walk import dp_frugal
 from dpfrugal.privacy import noise
@@ -273,7 +272,7 @@ def test_checkpoint_file__with_nonsense_under_a_right_checksum_is_refused_or_wor
             again = dpf.PrivateQuantile.load(path, accept_replay_risk=True)
         except dpf.CheckpointError:
             return
-        raw_contents(again)
+        again._contents()
 
 
 def test_checkpoint_file__gives_arrays_back_as_they_were(folder: Path) -> None:

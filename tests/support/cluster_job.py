@@ -1,8 +1,8 @@
 """A streaming job that somebody will kill: it writes what it releases to a folder, one file per batch and process.
 
-Run as a script: input folder, checkpoint, output folder, "keyed" or "global", and when it kills itself: after so many
-calls (0: never) of its "sink", or batches on "record", and so many seconds. Noise is replaced by none, so that an
-undisturbed run can be compared.
+Run as a script: input folder, checkpoint, output folder, "keyed" (windows of a minute) or "global" (micro-batches), and
+when it kills itself: after so many calls (0: never) of its "sink", or batches on "record", and so many seconds. Draws
+are seeded window by window, so that an undisturbed run can be compared.
 """
 
 import os
@@ -15,19 +15,31 @@ from typing import Any, Final
 
 import dpfrugal as dpf
 from dpfrugal.engines import spark as dps
-from dpfrugal.engines import two_scans
+from dpfrugal.engines.spark.stream_answers import Answers, ColumnAnswers, KeyedAnswers
 from dpfrugal.engines.spark.stream_checkpoint import Records
-from dpfrugal.estimators.segments import planner
-from dpfrugal.privacy import noise
+from tests.support.seeded_draws import seeded_draws
 
 WAY: Final = 0.3  # seconds from the sink's last line to Spark's commit, at least, if a kill is to come
-RELEASE_EVERY: Final = 3  # batches, of the keyed one
+
+
+def seed_draws() -> None:
+    """Each window is drawn from by the same seed, whatever was drawn before."""
+    for kind in (ColumnAnswers, KeyedAnswers):
+
+        def reading(answers: Answers, data: Any, read: Any = kind.read) -> Any:
+            draw = read(answers, data)
+
+            def drawn() -> Any:
+                with seeded_draws():
+                    return draw()
+
+            return drawn
+
+        setattr(kind, "read", reading)  # noqa: B010 - mypy forbids the plain form
 
 
 def main(source: str, checkpoint: str, output: str, kind: str, event: str, times: int, patience: float) -> None:
-    setattr(noise, "add_noise_to_many", lambda values, *_: values)  # noqa: B010 - mypy forbids the plain form
-    setattr(planner, "add_noise", lambda values, *_: [int(value) for value in values])  # noqa: B010
-    setattr(two_scans, "SAMPLE", 0)  # noqa: B010 - where rows lie decides their order there, and files are cut otherwise
+    seed_draws()
     spark = dps.local_session(
         "local[2]",
         spark_sql_shuffle_partitions="2",
@@ -52,20 +64,21 @@ def main(source: str, checkpoint: str, output: str, kind: str, event: str, times
         threading.Thread(target=end, daemon=True).start()
 
     def sink(release: Any, batch_id: int) -> None:
-        shown = (release, release.intervals()) if kind == "global" else release.collect()
+        shown = release.to_dict() if kind == "global" else [row.asDict() for row in release.collect()]
         (Path(output) / f"{batch_id}-{os.getpid()}").write_text(repr(shown), encoding="utf-8")
         events["sink"].release()
         if times:
             time.sleep(WAY)
 
-    stream = spark.readStream.schema("x double, key bigint").option("maxFilesPerTrigger", 1).parquet(source)
+    stream = spark.readStream.schema("x double, key bigint, at timestamp").option("maxFilesPerTrigger", 1)
     common: dict[str, Any] = {"checkpoint": checkpoint, "sink": sink, "trigger": {"availableNow": True}}
+    common |= {"ledger": dpf.Ledger(Path(output).parent / "budget.db", total=dpf.PureDP(epsilon=1.0)), "dataset": "in"}
     guarantee = dpf.PureDP(epsilon=1.0)
     if kind == "global":
-        query = dps.stream_private_quantiles(stream, "x", [0.5, 0.9], guarantee, **common)
+        query = dps.stream_private_quantiles(stream.parquet(source), "x", [0.5, 0.9], guarantee, **common)
     else:
-        common |= {"keys": [0, 1, 2], "coin_seed": 3, "start": 400.0, "release_every": RELEASE_EVERY, "order_by": "x"}
-        query = dps.stream_quantiles_by(stream, "x", by="key", quantiles=0.5, guarantee=guarantee, **common)
+        common |= {"keys": [0, 1, 2], "time": "at", "window": "1 minute", "watermark": "0 seconds"}
+        query = dps.stream_quantiles_by(stream.parquet(source), "x", 0.5, guarantee, by="key", **common)
     query.awaitTermination()
 
 

@@ -21,10 +21,8 @@ TESTED_ELSEWHERE = {
     "cli/table": "tests/system/test_command_line_tables.py",
     "cli/terminal": "tests/system/test_command_line_output.py",
     "engines": "tests/engines/test_engines.py",  # all engines answer the same questions
-    "engines/spark": "tests/system/test_spark.py",
-    "engines/spark/unordered_walk": "tests/engines/spark/unordered_walk/test_walker.py",
+    "engines/spark": "tests/engines/spark/test_stream.py",  # streams, to their ends
     "engines/sql": "tests/engines/sql/test_sql.py",
-    "estimators/keyed/raw_state.py": "tests/system/test_spark_streams.py",
     "estimators/table/choices/many_joint_choices.py": "tests/kernels/choices/test_choose_jointly.py",
     "estimators/windows/window_estimator.py": "tests/estimators/windows/test_window_quantile.py",  # the base of both
     "kernels/choices/sum_walks.py": "tests/estimators/table/choices/test_walk_sums.py",

@@ -1,10 +1,10 @@
 """Real executors, one killed, one overtaken by a copy of its task; and a driver killed fifteen times."""
 
+import datetime
 import itertools
 import json
 import os
 import random
-import secrets
 import signal
 import socket
 import subprocess
@@ -22,14 +22,10 @@ import pytest
 
 import dpfrugal as dpf
 from dpfrugal.engines import spark as dps
-from dpfrugal.engines.spark import table as spark_table
-from dpfrugal.engines.spark import table_by_key
 from dpfrugal.engines.spark.stream_checkpoint import FOLDER
-from dpfrugal.engines.spark.worker import InWorker
-from dpfrugal.estimators.segments import planner
-from dpfrugal.privacy import noise
-from tests.support.cluster_job import RELEASE_EVERY, WAY
+from tests.support.cluster_job import WAY
 from tests.support.repository import ROOT
+from tests.support.seeded_draws import seeded_draws
 
 pytestmark = pytest.mark.cluster
 GUARANTEE = dpf.PureDP(epsilon=1.0)
@@ -96,40 +92,21 @@ def two_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield session
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """No noise, and how many numbers asked for some."""
-    numbers: list[int] = []
-
-    def none(values: Any, *_: Any) -> Any:
-        numbers.append(len(values))
-        return values if isinstance(values, np.ndarray) else [int(value) for value in values]
-
-    monkeypatch.setattr(noise, "add_noise_to_many", none)
-    monkeypatch.setattr(planner, "add_noise", none)
-    return numbers
-
-
 def table_in(session: Any, folder: Path) -> Any:
     path = str(folder / "table")
     rows = session.range(ROWS, numPartitions=8)
-    rows.selectExpr("cast(id * 7919 % 1000 as double) AS x", "id % 50 AS key", "id AS at").write.parquet(path)
+    rows.selectExpr("cast(id * 7919 % 1000 as double) AS x", "id % 50 AS key").write.parquet(path)
     return session.read.parquet(path)
 
 
-def walked(df: Any, order_by: str | None) -> list[Any]:
-    options: dict[str, Any] = {"keys": list(range(40)), "start": 400.0, "coin_seed": 1, "order_by": order_by}
-    return sorted(dps.quantiles_by(df, "x", by="key", quantiles=0.5, guarantee=GUARANTEE, **options).collect())
+def by_key(df: Any) -> Any:
+    with seeded_draws():
+        return dpf.quantiles_by(df, "x", [0.5, 0.9], GUARANTEE, by="key", keys=list(range(40))).to_pylist()
 
 
-def by_key(df: Any) -> tuple[Any, Any]:
-    """In the order of a column, and in that of words, in packets."""
-    return walked(df, "at"), walked(df, None)
-
-
-def counted(df: Any) -> list[int]:
-    found: list[int] = spark_table.counts(df, "x", np.array([100.0, 900.0])).bins.tolist()
-    return found
+def whole(df: Any) -> Any:
+    with seeded_draws():
+        return dpf.private_quantiles(df, [0.5, 0.9], GUARANTEE, column="x")
 
 
 def executors(driver: int) -> list[int]:
@@ -146,7 +123,7 @@ def executors(driver: int) -> list[int]:
 
 
 def test_cluster__changes_nothing_when_an_executor_is_killed_in_the_middle_of_a_job(
-    one_host: Any, tmp_path: Path, asked: list[int]
+    one_host: Any, tmp_path: Path
 ) -> None:
     table = table_in(one_host, tmp_path)
 
@@ -155,11 +132,10 @@ def test_cluster__changes_nothing_when_an_executor_is_killed_in_the_middle_of_a_
             time.sleep(0.5)
             yield batch
 
-    calm = by_key(table), counted(table)
+    calm = by_key(table), whole(table)
     driver = os.getpid()
     victims = executors(driver)
     assert len(victims) == 2
-    asked.clear()
 
     def kill() -> None:
         time.sleep(2.0)
@@ -168,13 +144,11 @@ def test_cluster__changes_nothing_when_an_executor_is_killed_in_the_middle_of_a_
     killer = threading.Thread(target=kill)
     killer.start()
     slow = table.mapInArrow(slowly, table.schema)
-    shaken = by_key(slow), counted(slow)
+    shaken = by_key(slow), whole(slow)
     killer.join()
     assert victims[0] not in executors(driver)
     assert shaken == calm
-    assert asked == [40, 40]
-    release = dps.private_quantiles(table, "x", 0.5, GUARANTEE)
-    assert release.items == ROWS
+    assert calm[1].items == ROWS
 
 
 def overtaken(marks: Path, winner: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -219,41 +193,28 @@ def overtaken(marks: Path, winner: int) -> Callable[[Iterator[Any]], Iterator[An
 
 @pytest.mark.parametrize("winner", [0, 1], ids=["the-first-wins", "the-copy-wins"])
 def test_cluster__changes_nothing_when_a_task_has_a_speculative_copy(
-    winner: int, two_hosts: Any, asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    winner: int, two_hosts: Any, tmp_path: Path
 ) -> None:
     table = table_in(two_hosts, tmp_path)
-    monkeypatch.setattr(secrets, "token_hex", lambda size: "5a" * size)  # the same sample in both runs
 
-    def whole(df: Any) -> Any:
-        return dps.private_quantiles(df, "x", [0.5, 0.9], GUARANTEE)
-
-    def raced(job: Callable[[Any], Any], folder: str, *, where: str) -> tuple[Any, list[int], int]:
-        """What the job gives, the noise it asks for, and in how many of its stages a task had a copy."""
+    def raced(job: Callable[[Any], Any], folder: str) -> tuple[Any, int]:
+        """What the job gives, and in how many of its stages a task had a copy."""
         marks = tmp_path / folder
         marks.mkdir()
-        slow = overtaken(marks, winner)
-        asked.clear()
-        with monkeypatch.context() as patch:
-            if where == "walking":
-                patch.setattr(table_by_key, "InWorker", lambda work: lambda batches: slow(InWorker(work)(batches)))
-            found = job(table.mapInArrow(slow, table.schema) if where == "reading" else table)
+        found = job(table.mapInArrow(overtaken(marks, winner), table.schema))
         stages: dict[str, set[str]] = {}
         for path in marks.iterdir():
             stage, _, event = path.name.partition("-")
             stages.setdefault(stage, set()).add(event)
         for events in stages.values():
             assert events == {"0-passed", "1-passed", "0-overtaken", f"{winner}-ended"}
-        return found, asked.copy(), len(stages)
+        return found, len(stages)
 
-    calm = by_key(table)
-    assert raced(by_key, "rows", where="reading") == (calm, [40, 40], 2)
-    assert raced(by_key, "walks", where="walking") == (calm, [40, 40], 2)
-    assert raced(counted, "counts", where="reading") == (counted(table), [], 1)
-    assert sum(counted(table)) == ROWS
-    asked.clear()
-    release, draws = whole(table), asked.copy()
-    assert raced(whole, "scans", where="reading") == (release, draws, 2)
-    assert release.items == ROWS
+    for name, job in {"keys": by_key, "all": whole}.items():
+        calm = job(table)
+        shaken, stages = raced(job, name)
+        assert shaken == calm
+        assert stages >= 2  # the rows are counted, then those around the ranks are found
 
 
 @dataclass(frozen=True)
@@ -278,7 +239,16 @@ class Job:
         """Whether it came to an end; if not, it was killed so long after so many events."""
         (self.folder / "out").mkdir(exist_ok=True)
         places = [str(self.folder / part) for part in ("in", "check", "out")]
-        command = [sys.executable, "-m", "tests.cluster_job", *places, self.kind, event, str(times), str(patience)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.support.cluster_job",
+            *places,
+            self.kind,
+            event,
+            str(times),
+            str(patience),
+        ]
         ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert ended.returncode in (0, -signal.SIGKILL), ended.stderr[-2000:]
         return ended.returncode == 0
@@ -296,30 +266,23 @@ class Job:
                 found.setdefault(int(path.name.partition("-")[0]), []).append(text)
         return found
 
-    def record(self) -> tuple[int, dict[str, Any]]:
-        """The newest record and its batch, without what is random."""
+    def record(self) -> dict[str, Any]:
+        """The newest record, without what is random."""
         path = max((self.folder / "check" / FOLDER).glob("[0-9]*"), key=lambda path: int(path.name))
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8").partition("\n")[2])
-        state = record["state"]
-        del state["account"]["lineage"]
-        public = {name: value for name, value in state.items() if not str(value).startswith("keys-")}
-        return int(path.name), record | {"state": public}
-
-    def raw(self) -> tuple[dict[int, list[int]], list[int]]:
-        """The raw estimates by key that wait for a release, and the counts of rows."""
-        import pyarrow.parquet as pq
-
-        folders = (self.folder / "check" / FOLDER).glob("keys-*")
-        rows = pq.read_table(max(folders, key=lambda path: path.stat().st_mtime)).to_pylist()
-        counts = np.sum([row["seen"] for row in rows], axis=0).tolist()
-        return {row["code"]: row["points"] for row in rows if row["code"] >= 0}, counts
+        state: dict[str, Any] = record["state"]
+        for random_one in ("lineage", "generation", "ledger"):
+            del state["account"][random_one]
+        return state
 
 
 def part(number: int) -> Any:
+    """Twenty seconds of rows: three parts are a window of a minute."""
     import pyarrow as pa
 
     x = np.random.default_rng(number).permutation(3000) / 3.0 + number / 100
-    return pa.table({"x": x, "key": np.arange(3000) % 4})
+    at = (number * 20_000_000 + np.arange(3000) * 6_000).astype("datetime64[us]")
+    return pa.table({"x": x, "key": np.arange(3000) % 4, "at": pa.array(at, pa.timestamp("us", "UTC"))})
 
 
 @pytest.mark.parametrize("kind", ["global", "keyed"])
@@ -343,21 +306,29 @@ def test_cluster__leaves_what_an_undisturbed_driver_does_when_drivers_are_killed
         killed += not shaken.run(event, chance.randint(1, times), chance.uniform(0, longest))
     assert killed == 15, seed
     assert shaken.run()
-    if kind == "keyed" and len(shaken.ends()) % RELEASE_EVERY == 0:
-        written = more(1)  # so that raw estimates wait for a release in the end, and can be compared
-        assert shaken.run()
     assert shaken.ends()[-1] == written
-    calm.write(
-        [pa.concat_tables(map(part, range(first, last))) for first, last in itertools.pairwise([0, *shaken.ends()])]
-    )
+    if kind == "global":  # a batch is a window: the same ones
+        ends = sorted({0, *shaken.ends()})
+        calm.write([pa.concat_tables(map(part, range(first, last))) for first, last in itertools.pairwise(ends)])
+    else:
+        calm.write([part(number) for number in range(written)])
     assert calm.run()
 
     # Spark replays a batch that it has not committed: so many kills came after the sink's call and before the commit.
     replays = sum(len(texts) - 1 for texts in shaken.shown().values())
     assert 10 <= replays <= 15, seed
     assert all(len(set(texts)) == 1 for texts in shaken.shown().values()), f"two releases of one batch, seed {seed}"
-    assert {batch: texts[:1] for batch, texts in shaken.shown().items()} == calm.shown(), seed
-    assert shaken.record() == calm.record(), seed
-    if kind == "keyed":
-        assert shaken.raw() == calm.raw(), seed
-        assert shaken.raw()[0].keys() == {0, 1, 2}
+    if kind == "global":
+        assert {batch: texts[:1] for batch, texts in shaken.shown().items()} == calm.shown(), seed
+        assert shaken.record() == calm.record(), seed
+    else:
+        assert released(shaken) == released(calm), seed
+        assert len(released(calm)) == len(set(released(calm))) >= 5
+    for job in (shaken, calm):
+        assert dpf.Ledger(job.folder / "budget.db").left("in") is None  # spent, once
+
+
+def released(job: Job) -> list[str]:
+    """The text of every window's table, in the order of time; of a batch that was shown again one."""
+    rows = [row for texts in job.shown().values() for row in eval(texts[0], {"datetime": datetime})]  # noqa: S307
+    return [repr(row) for row in sorted(rows, key=lambda row: (row["window_start"], row["key"]))]

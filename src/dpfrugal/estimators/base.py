@@ -4,9 +4,8 @@ A copy, a pickle or a forked process would hold the same raw items and could rel
 nested call, or one from a second thread at the same time, would see half a batch. Copies, pickles, forks and nested
 calls are refused; threads take turns.
 
-Engines and the command line use ``account``, ``parameters``, ``resume`` and the notes of a checkpoint. All of these are
-public values. Raw state leaves an estimator only through ``raw_contents`` here and ``keyed.raw_state``; both are for
-storing or computing it elsewhere, never for showing it.
+The command line uses ``account``, ``parameters`` and the notes of a checkpoint. All of these are public values. Raw
+state leaves an estimator only as a checkpoint, or as what it hands over to be merged, never to be shown.
 """
 
 import os
@@ -14,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, NoReturn, Self
 
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
@@ -155,20 +154,6 @@ class PrivateEstimator:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         self.__reduce__()
-
-
-Estimator = TypeVar("Estimator", bound=PrivateEstimator)
-
-
-def raw_contents(estimator: PrivateEstimator) -> Contents:
-    """All parameters and all raw state of an estimator, to be stored where a checkpoint may be."""
-    with estimator._alone():
-        return estimator._contents()
-
-
-def estimator_of_raw(kind: type[Estimator], contents: Contents) -> Estimator:
-    """The estimator whose ``raw_contents`` these are, charged to nothing; ``resume`` must follow."""
-    return kind._of_contents(contents)
 
 
 def resume(estimator: PrivateEstimator, account: Account) -> None:

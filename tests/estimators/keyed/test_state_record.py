@@ -8,8 +8,6 @@ import pyarrow as pa
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal.estimators.keyed.raw_state import RawState
-from dpfrugal.estimators.keyed.state_record import release_of_record, release_to_record, restore_record, to_record
 from dpfrugal.privacy import noise
 from tests.support.command_line import refused, run
 
@@ -180,53 +178,3 @@ def test_state_record__that_is_stale_and_counts_people_cannot_go_on(tmp_path: Pa
     k.release()
     with pytest.raises(dpf.ReplayError, match="rows per person"):
         dpf.KeyedDPFrugal1U.load(tmp_path / "k.private", ledger=ledger, forget_if_stale=True)
-
-
-# As an earlier version wrote them: streams that run today must go on after an update.
-OLD_RECORD: dict[str, Any] = {
-    "anchors": "AAAAAAAAFEAAAAAAAAAUQAAAAAAAABTAAAAAAAAA8L8=",
-    "clock": 40,
-    "coin_key": 10456931703713568484,
-    "estimates": "BQAAAAAAAAAFAAAAAAAAAPv///////////////////8=",
-    "farthest": 5,
-    "public": None,
-    "released_at": 40,
-    "steps": "AAAAAA==",
-    "widest": 1,
-}
-OLD_RELEASE = {
-    "alphas": "AAAAAAAAKkAAAAAAAAAqQAAAAAAAACpAAAAAAAAAKkA=",
-    "keys": None,
-    "values": "AAAAAAAAFEAAAAAAAAAUQAAAAAAAABTAAAAAAAAA8L8=",
-}
-
-
-def test_state_record__a_stream_record_of_an_earlier_version_is_restored_and_written_alike() -> None:
-    estimator = dpf.KeyedDPFrugal1U([0.5, 0.9], ONE, keys=["a", "b"], coin_seed=9)
-    raw = RawState(estimator)
-    restore_record(raw, OLD_RECORD)
-    assert raw.walks.estimates.tolist() == [[5, 5], [-5, -1]]
-    assert raw.walks.anchors.tolist() == [[5.0, 5.0], [-5.0, -1.0]]
-    assert estimator.items == raw.walks.released_at == 40
-    assert to_record(raw) == OLD_RECORD
-    release = release_of_record(estimator, OLD_RELEASE)
-    assert release["value"].to_pylist() == [5.0, 5.0, -5.0, -1.0]
-    assert release["key"].to_pylist() == ["a", "a", "b", "b"]
-    assert release_to_record(estimator, release) == OLD_RELEASE
-
-
-def test_state_record__a_stream_record_holds_discovered_keys() -> None:
-    cost: dict[str, Any] = {"discover_keys": FOUND, "adaptive_steps": False}
-    raw = RawState(dpf.KeyedDPFrugal1U(0.5, ONE, **cost, coin_seed=1))
-    raw.add_public_keys([])
-    raw.add_public_keys(["x", "y"])
-    raw.take(7, np.array([1], dtype=np.int32), np.array([[3]]))
-    again = RawState(dpf.KeyedDPFrugal1U(0.5, ONE, **cost, coin_seed=2))
-    again.add_public_keys([])
-    restore_record(again, to_record(raw))
-    assert again.estimator.keys.to_pylist() == ["x", "y"]
-    assert again.walks.estimates.tolist() == [[0], [3]]
-    assert again.walks.path == raw.walks.path
-    assert again.estimator.items == 7
-    with pytest.raises(ValueError, match="reshape"):
-        restore_record(again, to_record(raw) | {"estimates": OLD_RECORD["estimates"]})

@@ -1,7 +1,7 @@
-"""Apache Spark: the same estimators with the same guarantees, where one machine is not enough.
+"""Apache Spark: private quantiles of DataFrames, whose rows stay in the cluster, and of the windows of streams.
 
-``private_quantiles`` and ``stream_private_quantiles`` count between the edges that ``PrivateQuantile`` asks for;
-``quantiles_by`` and ``stream_quantiles_by`` walk as ``KeyedDPFrugal1U`` does, beside the data.
+``dpf.private_quantiles`` and ``dpf.quantiles_by`` take a DataFrame as they take any table; here they have names of
+their own, and ``quantiles_by`` answers with a DataFrame.
 """
 
 from dpfrugal.engines import missing
@@ -11,14 +11,14 @@ try:
 except ModuleNotFoundError:
     raise missing("spark") from None
 
+from dpfrugal.engines.spark.batch import private_quantiles, quantiles_by
 from dpfrugal.engines.spark.find_java import provide as provide_java
 from dpfrugal.engines.spark.session import local_session
-from dpfrugal.engines.spark.stream import stream_private_quantiles
-from dpfrugal.engines.spark.stream_by_key import stream_quantiles_by
-from dpfrugal.engines.spark.table import private_quantiles
-from dpfrugal.engines.spark.table_by_key import quantiles_by
+from dpfrugal.engines.spark.stream import stream_private_quantiles, stream_quantiles_by
+from dpfrugal.engines.spark.stream_release import StreamRelease
 
 __all__ = [
+    "StreamRelease",
     "local_session",
     "private_quantiles",
     "provide_java",

@@ -5,11 +5,12 @@ from typing import Any
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as T  # noqa: N812
 
-from dpfrugal.engines.bin_counts import no_numbers, no_such_column
-from dpfrugal.errors import ParameterTypeError, TableError
+from dpfrugal.errors import ItemTypeError, ParameterTypeError
+from dpfrugal.estimators.table.base.kinds import Kind
+from dpfrugal.estimators.table.rows.engine_tables import kind_of
+from dpfrugal.inputs import dataframes
 
-INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
-FLOATS = (T.FloatType, T.DoubleType, T.DecimalType)  # as double
+BATCH, STREAM = "use private_quantiles or quantiles_by", "use stream_private_quantiles or stream_quantiles_by"
 
 
 def checked_frame(df: Any, *, streaming: bool) -> Any:
@@ -17,27 +18,21 @@ def checked_frame(df: Any, *, streaming: bool) -> Any:
     if not hasattr(df, "isStreaming") or not hasattr(df, "schema"):
         kind = type(df)
         raise ParameterTypeError(f"df must be a Spark DataFrame, not {kind.__module__}.{kind.__name__}.")
-    if not hasattr(df, "_jdf"):
-        raise ParameterTypeError(
-            "df belongs to Spark Connect, which shows no plans and no files; use a classic session."
-        )
     if df.isStreaming and not streaming:
-        raise ParameterTypeError("df is a streaming DataFrame; use stream_private_quantiles or stream_quantiles_by.")
+        raise ParameterTypeError(f"df is a streaming DataFrame; {STREAM}.")
     if streaming and not df.isStreaming:
-        raise ParameterTypeError("df is not a streaming DataFrame; use private_quantiles or quantiles_by.")
+        raise ParameterTypeError(f"df is not a streaming DataFrame; {BATCH}.")
+    if streaming and not hasattr(df, "_jdf"):
+        raise ParameterTypeError("df belongs to Spark Connect, which shows no checkpoint files; use a classic session.")
     return df
 
 
-def field(df: Any, column: str) -> T.StructField:
-    """The column's name and type, if there is one of that name."""
+def type_of(df: Any, column: str) -> Any:
+    """The type of the column, if there is one of that name."""
     if not isinstance(column, str):
         raise ParameterTypeError(f"A column is given by its name, not {type(column).__name__}.")
-    found = [field for field in df.schema.fields if field.name == column]
-    if not found:
-        raise no_such_column(column, df.columns)
-    if len(found) > 1:
-        raise TableError(f"There are {len(found)} columns {column!r}; rename all but one.")
-    return found[0]
+    dataframes.present([column], list(df.columns))
+    return next(field.dataType for field in df.schema.fields if field.name == column)
 
 
 def reference(column: str) -> Any:
@@ -45,18 +40,28 @@ def reference(column: str) -> Any:
     return F.col("`" + column.replace("`", "``") + "`")
 
 
-def item(df: Any, column: str) -> tuple[Any, bool]:
-    """The column as an expression of numbers, and whether they are integers."""
-    kind = field(df, column).dataType
-    if not isinstance(kind, INTEGERS + FLOATS):
-        raise no_numbers(column, kind.simpleString())
-    integers = isinstance(kind, INTEGERS)
-    return reference(column).cast("bigint" if integers else "double"), integers
+def arrow_type(kind: Any) -> Any:
+    """The Arrow type in which Spark hands over a column of this type."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    try:
+        return to_arrow_type(kind, timezone="UTC")
+    except PySparkException:
+        pass
+    raise ItemTypeError(f"data must be numbers, dates, timestamps or durations; the column is {kind.simpleString()}.")
 
 
-def partitions_of(df: Any) -> int:
-    """About how many partitions Spark will make; what sits behind a shuffle is not run to find out."""
-    plan = df._jdf.queryExecution()
-    if "Exchange" in plan.executedPlan().toString():
-        return int(df.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-    return max(1, int(plan.toRdd().getNumPartitions()))
+def kind_of_values(df: Any, column: str) -> Kind:
+    """What answers the column has; refused where it has none."""
+    import pyarrow as pa
+
+    return kind_of(pa.nulls(0, arrow_type(type_of(df, column))))
+
+
+def checked_time(df: Any, column: str) -> str:
+    """The column of times by which a stream is cut into windows."""
+    kind = type_of(df, column)
+    if not isinstance(kind, T.TimestampType):
+        raise ParameterTypeError(f"time must be a column of type timestamp; {column!r} is {kind.simpleString()}.")
+    return column

@@ -5,14 +5,15 @@ from typing import Any, Final
 
 from dpfrugal.engines.spark.find_java import provide
 
-PARTS: Final = "spark.sql.files.minPartitionNum"
+PARTS: Final = {"spark.sql.files.minPartitionNum": 4, "spark.sql.shuffle.partitions": 2}  # for each core
 
 
 def local_session(master: str = "local[*]", **settings: str) -> Any:
     """A session that listens on the loopback only, shows no web page, and runs this Python in its workers.
 
     ``settings`` are Spark's, with ``_`` for ``.``: ``spark_sql_shuffle_partitions="4"``. Files are read in four parts a
-    core or more: of Spark's own parts, of 128 MB, a table that fits one machine has so few that cores wait.
+    core or more: of Spark's own parts, of 128 MB, a table that fits one machine has so few that cores wait. Shuffles
+    have two parts a core, not 200: a stream keeps state for each of them.
     """
     provide()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # for executors that are processes of their own
@@ -33,7 +34,8 @@ def local_session(master: str = "local[*]", **settings: str) -> Any:
     for name, value in (own | given).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    if PARTS not in given:
-        session.conf.set(PARTS, str(4 * session.sparkContext.defaultParallelism))
+    session.sparkContext.setLogLevel("FATAL")  # an error is raised: its text, which may quote rows, is not logged too
+    for name, parts in PARTS.items():
+        if name not in given:
+            session.conf.set(name, str(parts * session.sparkContext.defaultParallelism))
     return session

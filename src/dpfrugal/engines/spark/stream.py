@@ -1,33 +1,33 @@
-"""Global quantiles of a Spark stream: a micro-batch is counted by Spark and is, or joins, a segment.
+"""Private quantiles of the windows of a Spark stream, of all rows or for each key.
 
-The first batches, up to some hundred thousand rows, are taken in as a table is: one large batch is as good as many.
-
-A batch's state is on disk before its release leaves: one record per batch, written once. A batch that Spark replays
-after a crash is not counted again, and what the sink gets for it is the release that was recorded. So no two releases
-with different noise show the same items (docs/proofs.md, Theorem 13).
+Each row is in one window, so all windows together cost one guarantee (docs/proofs.md, Theorem 13).
 """
 
+import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Unpack
+from collections.abc import Sequence
+from typing import Any
 
+from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
-from dpfrugal.engines import two_scans
-from dpfrugal.engines.spark.columns import checked_frame, item, reference
+from dpfrugal.engines.spark.batch import fetched_keys
+from dpfrugal.engines.spark.columns import arrow_type, checked_frame, kind_of_values, type_of
+from dpfrugal.engines.spark.stream_answers import Answers, ColumnAnswers, KeyedAnswers, Sink
+from dpfrugal.engines.spark.stream_batches import Batches, goes_on, state_of
 from dpfrugal.engines.spark.stream_checkpoint import Records
+from dpfrugal.engines.spark.stream_windows import Windows, windows_of
 from dpfrugal.engines.spark.streaming_query import Query, checked_sink, checked_trigger
-from dpfrugal.engines.spark.table import Rows, counts
-from dpfrugal.engines.two_scans import Options, checked_options
-from dpfrugal.errors import ParameterError, PrivacyError, ReplayError
-from dpfrugal.estimators.base import estimator_of_raw, raw_contents, resume
-from dpfrugal.estimators.releases import SegmentRelease
-from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
-from dpfrugal.privacy.guarantees import Guarantee
-from dpfrugal.storage.checkpoint_file import Contents
-
-Sink = Callable[[SegmentRelease, int], None]
+from dpfrugal.estimators.keyed.release_table import total_cost
+from dpfrugal.estimators.table.base.kinds import hinted
+from dpfrugal.estimators.table.choices.intervals import IntervalOf
+from dpfrugal.estimators.table.choices.plan import Asked, plan_of
+from dpfrugal.estimators.table.private_quantiles import interval_rule
+from dpfrugal.keys.columns import KeyColumns
+from dpfrugal.keys.discovery import declared_or_discovered
+from dpfrugal.keys.index import MOST_KEYS
+from dpfrugal.parameters import NanPolicy, Neighbours, NullKeys
+from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, checked_guarantee
 
 
 def stream_private_quantiles(
@@ -38,110 +38,205 @@ def stream_private_quantiles(
     *,
     checkpoint: str | os.PathLike[str],
     sink: Sink,
+    window: str | None = None,
+    time: str | None = None,
+    watermark: str | None = None,
+    person: str | None = None,
+    max_items_per_person: int = 1,
+    windows: int | None = None,
+    neighbours: Neighbours = "replace",
+    intervals: bool = True,
+    confidence: float = 0.95,
+    interval_of: IntervalOf = "population",
+    low: Any = None,
+    high: Any = None,
+    decimals: int | None = None,
+    nan_policy: NanPolicy = "raise",
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
     trigger: dict[str, Any] | None = None,
-    **options: Unpack[Options],
 ) -> Query:
-    """Start a StreamingQuery that calls ``sink(release, batch_id)`` after every micro-batch, once there is a release.
+    """Start a StreamingQuery that calls ``sink(release, batch_id)`` for every window that has ended.
 
-    ``checkpoint`` is Spark's checkpoint folder; it holds raw state besides. After a restart the sink may be called
-    again for the last batch, with the same release: write by ``batch_id``. ``trigger`` is Spark's, such as
-    ``{"processingTime": "10 seconds"}``.
+    A window is so long (``window="1 minute"``) by the column ``time``, and ends once rows that are later by
+    ``watermark`` have come: Spark leaves out what comes later still. Without ``time`` each micro-batch is a window.
+    A ``StreamRelease`` has ``start`` and ``end``. ``checkpoint`` is Spark's checkpoint folder. After a restart the sink
+    may be called again for the last batch, with the same releases: write under ``start``, or ``batch_id``. The other
+    options are those of ``WindowQuantile``; ``trigger`` is Spark's, such as ``{"processingTime": "10 seconds"}``.
     """
-    item(checked_frame(df, streaming=True), column)
-    checked_sink(sink, "a release")
+    checked_frame(df, streaming=True)
+    cut = windows_of(df, column, (), person, time, window, watermark)
+    per_person = parameters.max_items_per_person(max_items_per_person)
+    asked = _asked(
+        quantiles, guarantee, neighbours, per_person, windows, intervals, confidence, interval_of, grouped=False
+    )
+    kind = kind_of_values(df, column)
+    answers = ColumnAnswers(
+        plan_of(asked), parameters.quantiles(quantiles), kind, hinted(kind, low, high, decimals),
+        person, per_person, parameters.nan_policy(nan_policy),
+    )  # fmt: skip
+    hints = [low, high, decimals]
+    return _started(
+        df, cut, answers, {"hints": hints}, checkpoint, sink, "a release", trigger, windows, ledger, dataset
+    )
+
+
+def stream_quantiles_by(
+    df: Any,
+    column: str,
+    quantiles: float | Sequence[float],
+    guarantee: Guarantee,
+    *,
+    by: str | Sequence[str],
+    checkpoint: str | os.PathLike[str],
+    sink: Sink,
+    window: str | None = None,
+    time: str | None = None,
+    watermark: str | None = None,
+    keys: Any = None,
+    discover_keys: ApproxDP | None = None,
+    other: Any = None,
+    null_keys: NullKeys = "raise",
+    person: str | None = None,
+    max_items_per_person: int = 1,
+    max_keys_per_person: int | None = None,
+    windows: int | None = None,
+    neighbours: Neighbours = "replace",
+    intervals: bool = True,
+    confidence: float = 0.95,
+    interval_of: IntervalOf = "population",
+    counts: bool = True,
+    low: Any = None,
+    high: Any = None,
+    decimals: int | None = None,
+    nan_policy: NanPolicy = "raise",
+    max_keys: int = MOST_KEYS,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    trigger: dict[str, Any] | None = None,
+) -> Query:
+    """Start a StreamingQuery that calls ``sink(table, batch_id)`` with the windows that a micro-batch has ended.
+
+    ``table`` is a DataFrame: ``window_start`` and ``window_end`` where there is a ``time``, then the keys under their
+    own names, quantile, value, lower, upper, rows and reason, as in ``dpf.quantiles_by``. Every window has every
+    declared key; keys that are discovered are those of each window by itself. After a restart the sink may be called
+    again for the last batch, with the same table: write under the window, or ``batch_id``. Windows are those of
+    ``stream_private_quantiles``; the other options are those of ``KeyedWindowQuantile``.
+    """
+    checked_frame(df, streaming=True)
+    names = (by,) if isinstance(by, str) else tuple(by)
+    cut = windows_of(df, column, names, person, time, window, watermark)
+    per_person = parameters.max_items_per_person(max_items_per_person)
+    keys_per_person = parameters.max_keys_per_person(max_keys_per_person)
+    asked = _asked(
+        quantiles, guarantee, neighbours, per_person * (keys_per_person or 1), windows, intervals, confidence,
+        interval_of, grouped=True, counts=counts,
+    )  # fmt: skip
+    keys = fetched_keys(keys, list(names))
+    declared_or_discovered(keys, discover_keys)
+    index = KeyColumns(names, keys, max_keys=max_keys, typed=keys is None)
+    if keys is not None:
+        index.codes([cut.empty.column(name) for name in names])  # of the column's type
+    kind = kind_of_values(df, column)
+    options = {
+        "keys": keys, "other": other, "null_keys": parameters.null_keys(null_keys), "max_keys": max_keys,
+        "windows": asked.windows,
+    }  # fmt: skip
+    answers = KeyedAnswers(
+        plan_of(asked), parameters.quantiles(quantiles), kind, hinted(kind, low, high, decimals),
+        person, per_person, parameters.nan_policy(nan_policy), names,
+        tuple(arrow_type(type_of(df, name)) for name in names), keys_per_person, discover_keys, options,
+    )  # fmt: skip
+    digest = None
+    if keys is not None:
+        declared = repr([column.to_pylist() for column in index.columns().values()])
+        digest = hashlib.sha256(declared.encode("utf-8")).hexdigest()
+    public = {
+        "by": list(names), "keys": digest, "other": repr(other), "null_keys": null_keys, "max_keys": max_keys,
+        "discover_keys": None if discover_keys is None else discover_keys.to_record(),
+        "max_keys_per_person": keys_per_person, "hints": [low, high, decimals],
+    }  # fmt: skip
+    return _started(df, cut, answers, public, checkpoint, sink, "a table", trigger, windows, ledger, dataset)
+
+
+def _asked(
+    quantiles: float | Sequence[float],
+    guarantee: Guarantee,
+    neighbours: Neighbours,
+    rows_per_person: int,
+    windows: int | None,
+    intervals: bool,
+    confidence: float,
+    interval_of: IntervalOf,
+    *,
+    grouped: bool,
+    counts: bool = False,
+) -> Asked:
+    """What every window shall hold: public, and the same for all."""
+    return Asked(
+        tuple(sorted(map(parameters.exact, parameters.quantiles(quantiles)))),
+        checked_guarantee(guarantee),
+        parameters.neighbours(neighbours),
+        grouped=grouped,
+        rows_per_person=rows_per_person,
+        intervals=interval_rule(intervals, confidence, interval_of),
+        counts=parameters.truth("counts", counts),
+        windows=1 if windows is None else parameters.integer("windows", windows, 1, 10**9),
+    )
+
+
+def _started(
+    df: Any,
+    cut: Windows,
+    answers: Answers,
+    public: dict[str, Any],
+    checkpoint: str | os.PathLike[str],
+    sink: Sink,
+    of: str,
+    trigger: dict[str, Any] | None,
+    windows: int | None,
+    ledger: Ledger | None,
+    dataset: str | None,
+) -> Query:
+    """The query, charged to the ledger, or going on where it stopped."""
+    checked_sink(sink, of)
     checked_trigger(trigger)
-    checked_options(options, Options)
-    ledger, dataset = options.pop("ledger", None), options.pop("dataset", None)
-    estimator = PrivateQuantile(quantiles, guarantee, **options)
-    query = {"kind": "private_quantiles", "column": column, "parameters": estimator.parameters()}
-    records = Records(df.sparkSession, checkpoint, query).ready()
-    if records.newest() is None:  # a stream that goes on has been charged
-        options["ledger"], options["dataset"] = ledger, dataset
-        estimator = PrivateQuantile(quantiles, guarantee, **options)
-    segments = Segments(estimator, column, records, sink, ledger, dataset)
-    writer = df.writeStream.option("checkpointLocation", records.checkpoint)
-    return Query(writer.trigger(**trigger) if trigger else writer, segments.take)
+    asked = answers.plan.asked
+    names = [cut.value, *cut.by, *([] if cut.person is None else [cut.person])]
+    query = public | {
+        "column": cut.value, "person": cut.person, "time": cut.time, "window": cut.length, "watermark": cut.watermark,
+        "types": [type_of(df, name).simpleString() for name in names], "quantiles": list(answers.quantiles),
+        "guarantee": asked.guarantee.to_record(), "neighbours": asked.neighbours, "counts": asked.counts,
+        "intervals": None if asked.intervals is None else [asked.intervals.confidence, asked.intervals.of],
+        "max_items_per_person": answers.max_items_per_person, "windows": windows,
+        "nan_policy": answers.nan_policy,
+    }  # fmt: skip
+    records = Records(df.sparkSession, checkpoint, {name: _plain(value) for name, value in query.items()}).ready()
+    newest = records.newest()
+    if newest is None:
+        discover_keys = answers.discover_keys if isinstance(answers, KeyedAnswers) else None
+        account = Account.opened(
+            *(ledger, dataset, asked.guarantee if ledger is None else total_cost(asked.guarantee, discover_keys)),
+            by="stream_quantiles_by" if asked.grouped else "stream_private_quantiles",
+            max_items_per_person=answers.max_items_per_person,
+            neighbours=asked.neighbours,
+            asked={"column": cut.value, "quantiles": list(answers.quantiles), "windows": windows}
+            | ({"by": list(cut.by)} if cut.by else {}),
+        )
+        state = state_of(account)
+        records.write(state["batch"], state)  # a driver that dies in the first batch leaves a spend to go on with
+    else:
+        state = newest[1]
+        account = goes_on(state["account"], ledger, dataset, newest[0])
+    batches = Batches(cut, answers, records, sink, account.held(), windows, state)
+    writer = cut.of(df).writeStream.option("checkpointLocation", records.checkpoint)
+    return Query(writer.trigger(**trigger) if trigger else writer, batches.take)
 
 
-class Segments:
-    """What becomes of each micro-batch."""
-
-    def __init__(
-        self,
-        estimator: PrivateQuantile,
-        column: str,
-        records: Records,
-        sink: Sink,
-        ledger: Ledger | None = None,
-        dataset: str | None = None,
-    ) -> None:
-        self._estimator, self._column, self._records, self._sink = estimator, column, records, sink
-        newest_batch = -1
-        if (newest := records.newest()) is not None:
-            newest_batch, record = newest
-            contents = Contents(type(estimator).__name__, estimator.parameters(), record["state"])
-            self._estimator = estimator_of_raw(PrivateQuantile, contents)
-            resume(self._estimator, goes_on(record["account"], ledger, dataset, newest_batch))
-        self._order = Order(newest_batch)
-
-    def take(self, batch: Any, batch_id: int) -> None:
-        """Count a batch and record it, then release; or, where it is recorded already, release the same again."""
-        with self._order.turn(batch_id) as is_new:
-            if is_new:
-                self._estimator.account.begin_batch(batch_id)
-                self._count(batch)
-                state, account = raw_contents(self._estimator).state, self._estimator.account.to_record()
-                self._records.write(batch_id, {"state": state, "account": account})
-            self._estimator.account.settle_batch()
-        if self._estimator.completed_items:  # a segment is complete: nothing is drawn for this release
-            self._sink(self._estimator.release(), batch_id)
-
-    def _count(self, batch: Any) -> None:
-        """The first rows of a stream are looked at one by one, as those of a table: nothing is known of them yet."""
-        if self._estimator.items < two_scans.SAMPLE:
-            held = batch.select(reference(self._column)).persist()  # behind a shuffle, two scans would differ
-            try:
-                two_scans.take(self._estimator, Rows(held, self._column))
-            finally:
-                held.unpersist()
-            return
-        found = counts(batch, self._column, self._estimator.edges)
-        if found.bins.sum() + found.missing:
-            self._estimator.absorb(found.bins, missing=found.missing, whole=False)
-
-
-class Order:
-    """Which batch of a stream may come: the one after the last, or the last one again, which has its record."""
-
-    def __init__(self, newest: int) -> None:
-        self._newest, self._failed = newest, False
-
-    @contextmanager
-    def turn(self, batch: int) -> Iterator[bool]:
-        """Whether the batch is new; it is the newest one afterwards. What failed half way must be started again."""
-        if self._failed:
-            raise PrivacyError("An error has ended this stream in the middle of a batch; start it again.")
-        if batch not in (self._newest, self._newest + 1):
-            raise PrivacyError(
-                f"Batch {batch} came where batch {self._newest + 1} is next: its rows may be counted already. The raw "
-                "state in this checkpoint does not belong to Spark's own files beside it; begin with a new folder."
-            )
-        self._failed = True
-        yield batch > self._newest
-        self._newest, self._failed = batch, False
-
-
-def goes_on(record: dict[str, Any], ledger: Ledger | None, dataset: str | None, newest: int) -> Account:
-    """The account of a stream that is started again after the batch ``newest``.
-
-    A driver that dies after the ledger has moved and before the batch has a record has shown nothing: what waited in
-    the open segment is forgotten then, and the batch is counted anew. Where a later batch may have been shown, the
-    checkpoint is an older copy, and refused.
-    """
-    if record["ledger"] is not None and ledger is None:
-        raise ReplayError("The checkpoint of this stream is charged to a ledger: give ledger= and dataset= again.")
-    account = Account.of_record(record, ledger)
-    account.prove_batch_fresh(newest)
-    if dataset not in (None, account.dataset):
-        raise ParameterError(f"The checkpoint of this stream is charged to the dataset {account.dataset!r}.")
-    return account
+def _plain(value: Any) -> Any:
+    """A hint as a text."""
+    return (
+        [each if each is None or isinstance(each, str | int | float) else str(each) for each in value]
+        if isinstance(value, list)
+        else value
+    )

@@ -1,8 +1,8 @@
 """Files of a stream's checkpoint, on whatever file system Spark keeps it: one record per micro-batch.
 
 A record is written beside its place and moved into it, so it is there as a whole or not at all; one that is there
-already is never replaced, also not by another driver at the same moment. Its number is the batch's; the newest counts.
-The record is raw private state, guarded like the checkpoint it lies in; so are tables that executors write beside it.
+already is never replaced, also not by another driver at the same moment. Its number is the batch's, −1 before the first
+one; the newest counts. A record holds what was released; the rest of a checkpoint is Spark's own, and raw.
 """
 
 import hashlib
@@ -10,19 +10,18 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException
 
-from dpfrugal.engines.spark.worker import run
 from dpfrugal.errors import ParameterError, PrivacyError, TableError
 from dpfrugal.storage import durable
 
-FORMAT: Final = 4
-FOLDER: Final = "dpfrugal-raw-state"
+FORMAT: Final = 5
+FOLDER: Final = "dpfrugal-releases"
 KEPT_RECORDS: Final = 2
 DRAFT: Final = "draft"
 T = TypeVar("T")
@@ -69,11 +68,8 @@ class Records:
             )
         return numbers[-1], record["state"]
 
-    def write(self, batch: int, state: dict[str, Any], tables: Collection[str] = ()) -> None:
-        """Keep a record, once; older ones than the last two go.
-
-        ``tables`` are those that the next batch goes on from. All others go too, and what a kill has left.
-        """
+    def write(self, batch: int, state: dict[str, Any]) -> None:
+        """Keep a record, once; older ones than the last two go, and what a kill has left."""
         numbers = self._numbers()
         if numbers and numbers[-1] >= batch:
             raise taken_already(batch)
@@ -90,9 +86,9 @@ class Records:
         # Another driver may have written this batch, gone on, and removed its record.
         if max(self._numbers(), default=batch) > batch:
             raise PrivacyError(f"Batch {batch} had a record already; nothing is released.")
-        stay = {*map(str, [*numbers[1 - KEPT_RECORDS :], batch]), *tables}
+        stay = {*map(str, [*numbers[1 - KEPT_RECORDS :], batch])}
         for name in set(self._names()) - stay:
-            own = re.fullmatch(r"(?:[a-z]+-)?(\d+)(?:-\w+)?", name)
+            own = re.fullmatch(r"(?:[a-z]+-)?(-?\d+)(?:-\w+)?", name)
             if own and int(own[1]) <= batch:  # what is later is another driver's
                 self._files.delete(self._path(name), True)
 
@@ -135,16 +131,6 @@ class Records:
             else TableError(f"The checkpoint {self._folder.getParent()} could not be written.")
         )
 
-    def frame(self, name: str) -> Any:
-        """A table that executors wrote beside the records."""
-        return self._spark.read.parquet(self._path(name).toString())
-
-    def write_frame(self, name: str, frame: Any) -> str:
-        """Let executors write a table beside the records, under a name of its own that no other driver takes."""
-        own = f"{name}-{secrets.token_hex(8)}"
-        run(lambda: frame.write.parquet(self._path(own).toString()))
-        return own
-
     def _make_folder(self) -> None:
         """For its owner only, where the file system knows owners: it is as raw as a checkpoint."""
         owner = self._jvm.org.apache.hadoop.fs.permission.FsPermission.valueOf("drwx------")
@@ -169,7 +155,7 @@ class Records:
         return [status.getPath().getName() for status in self._files.listStatus(self._folder)]
 
     def _numbers(self) -> list[int]:
-        return sorted(int(name) for name in self._names() if name.isdigit())
+        return sorted(int(name) for name in self._names() if re.fullmatch(r"-?\d+", name))
 
 
 def difference(had: dict[str, Any], given: dict[str, Any]) -> str:

@@ -1,10 +1,11 @@
 """A running stream: Spark's StreamingQuery, which ends in our own sentence where we refused something.
 
 What a micro-batch raises goes through Java, and comes back as a ``StreamingQueryException`` with a stack trace. The
-refusal is remembered before that, and raised to whoever waits for the query.
+refusal is remembered before that, and raised to whoever waits for the query; the bridge to Java does not log it too.
 """
 
 import inspect
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,23 @@ from pyspark.sql.streaming import StreamingQuery
 from dpfrugal.errors import DPFrugalError, ParameterTypeError
 
 
+class _Refusals(logging.Filter):
+    """Leaves out what is raised to the caller."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is shown."""
+        return not (record.exc_info and isinstance(record.exc_info[1], DPFrugalError))
+
+
+REFUSALS = _Refusals()
+
+
 class Query(StreamingQuery):  # type: ignore[misc]  # pyspark's types are not followed
     """A StreamingQuery, all of it; the waiting calls raise what was refused."""
 
     def __init__(self, writer: Any, take: Callable[[Any, int], None]) -> None:
         self._refusal: DPFrugalError | None = None
+        logging.getLogger("py4j.clientserver").addFilter(REFUSALS)  # the same one is added once
 
         def remembering(batch: Any, batch_id: int) -> None:
             try:

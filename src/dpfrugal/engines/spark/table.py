@@ -1,86 +1,174 @@
-"""Global quantiles of a Spark table: two scans, all of it Spark SQL.
+"""Spark: quantiles of a DataFrame, whose rows stay in the cluster; windows of order statistics reach the driver.
 
-A row's position is its partition and its index there. A row is sampled by a hash of its position: the i-th row of a
-partition with probability m/i, so that one scan finds the sample without knowing how many rows there are. The sample
-is then thinned to one rate for all rows, by the same hash.
+Each scan is an aggregation: every executor counts the rows of its partitions below a bracket, beyond it, and by value
+within it, and only these sums are shuffled. So no key's rows are ever brought to one executor as a whole, however many
+they are; and what a task that is run twice has counted is counted once.
 """
 
 import secrets
-from collections.abc import Sequence
-from typing import Any, Final, Unpack
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.window import Window
 
-from dpfrugal.engines import two_scans
-from dpfrugal.engines.bin_counts import SAMPLED, bin_in_sql, counts_of_bins
-from dpfrugal.engines.spark.columns import checked_frame, item, partitions_of
-from dpfrugal.engines.two_scans import Counts, Options, Sample
-from dpfrugal.estimators.releases import SegmentRelease
-from dpfrugal.privacy.guarantees import Guarantee
-
-INDEX_BITS: Final = 33  # of monotonically_increasing_id: the rest is the partition
-INDEX: Final = (1 << INDEX_BITS) - 1
-MARK: Final = "xxhash64(row, item)"
-HASHES: Final = 1 << 53  # hashes are cut to what a double holds
-FEWEST: Final = 4  # rows of a partition that are looked at in any case
+from dpfrugal.engines.bracket_search import BracketedTable
+from dpfrugal.engines.spark.actions import act
+from dpfrugal.engines.spark.columns import STREAM, arrow_type, reference
+from dpfrugal.errors import ParameterTypeError
+from dpfrugal.estimators.table.base.codes import Codes
+from dpfrugal.estimators.table.rows.engine_tables import Assigned, Columns, EngineTable, TableSource
+from dpfrugal.inputs import dataframes
 
 
-def private_quantiles(
-    df: Any, column: str, quantiles: float | Sequence[float], guarantee: Guarantee, **options: Unpack[Options]
-) -> SegmentRelease:
-    """Private quantiles of one column of a DataFrame, in two scans; the options are those of ``PrivateQuantile``.
-
-    The rows must come in the same order in both scans, as those of a file do. After a shuffle they may not; that is
-    noticed, and nothing is released: write such a table first. Theorem 13 has the guarantee.
-    """
-    return two_scans.private_quantiles(Rows(checked_frame(df, streaming=False), column), quantiles, guarantee, options)
+def source_of(data: Any) -> TableSource | None:
+    """A DataFrame that is no stream; None for anything else of Spark's."""
+    if not hasattr(data, "isStreaming") or not hasattr(data, "schema"):
+        return None
+    if data.isStreaming:
+        raise ParameterTypeError(f"data is a streaming DataFrame; {STREAM} of dpfrugal.engines.spark.")
+    return _Frame(data)
 
 
-def counts(df: Any, column: str, edges: NDArray[np.float64]) -> Counts:
-    """How many items of the column lie between the edges."""
-    number, integers = item(df, column)
-    bins = df.select(number.alias("item")).selectExpr(f"{bin_in_sql(edges, integers=integers)} AS bin")
-    return counts_of_bins(bins.groupBy("bin").agg(F.count(F.lit(1)), F.lit(0)).collect(), edges)
+class _Frame(TableSource):
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def open(self, columns: Columns) -> EngineTable:
+        dataframes.present(columns.names, list(self._frame.columns))
+        return SparkTable(self._frame, columns)
 
 
-class Rows:
-    """A column, and which of its rows are sampled."""
+class SparkTable(BracketedTable):
+    """Columns of a DataFrame: ``value``, ``key_0``, ``key_1``, …, and ``person``."""
 
-    def __init__(self, df: Any, column: str) -> None:
-        number, self._integers = item(df, column)
-        numbered = df.select(number.alias("item"), F.monotonically_increasing_id().alias("row"))
-        # Spark writes a number into the code it compiles, and bytes beside it: with these it compiles once, not anew
-        # for every salt.
-        hashed = f"xxhash64(row, X'{secrets.token_hex(8)}')"
-        self._rows = numbered.selectExpr(
-            "item", "row", f"CAST(shiftrightunsigned({hashed}, 11) AS DOUBLE) AS hash", f"(row & {INDEX}L) + 1 AS index"
-        )
-        self._partitions = partitions_of(df)
-        self._kept = "false"
+    def __init__(self, frame: Any, columns: Columns) -> None:
+        self._columns, self._session = columns, frame.sparkSession
+        self._salt, self._everyone = secrets.token_hex(16), None
+        self._keys = [f"key_{k}" for k in range(len(columns.by))]
+        named = [reference(columns.value).alias("value")]
+        named += [reference(name).alias(key) for key, name in zip(self._keys, columns.by, strict=True)]
+        named += [] if columns.person is None else [reference(columns.person).alias("person")]
+        self._rows = frame.select(*named)
+        kind = self._rows.schema["value"].dataType
+        self._present = F.col("value").isNotNull()
+        if isinstance(kind, T.FloatType | T.DoubleType):
+            self._present &= ~F.isnan("value")
+        self._value_type = arrow_type(kind)
 
-    def sample(self, wanted: int) -> Sample:
-        """One scan; a kept row brings its position and its fingerprint."""
-        looked_at = max(FEWEST, 2 * wanted // self._partitions)
-        early = f"hash * index < {float(looked_at * HASHES)!r}D"
-        found = self._rows.where(early).selectExpr("item", "row", "hash", f"{MARK} AS mark").toArrow()
-        row, hashes = found.column("row").to_numpy(), found.column("hash").to_numpy()
-        if not row.size:
-            return Sample([], 0, 0, 0)
-        partition = row >> INDEX_BITS
-        ends = np.zeros(int(partition.max()) + 1, dtype=np.int64)
-        np.maximum.at(ends, partition, (row & INDEX) + 1)
-        rows = int(ends.sum())
-        cut = HASHES * min(1.0, looked_at / int(ends.max()), wanted / rows)
-        self._kept = f"{early} AND hash <= {cut!r}D"
-        kept = np.flatnonzero(hashes <= cut)
-        order = kept[np.lexsort((row[kept], hashes[kept]))]
-        mark = int(np.bitwise_xor.reduce(found.column("mark").to_numpy()[order])) if order.size else 0
-        return Sample(found.column("item").take(order), order.size, rows, mark)
+    @property
+    def value_type(self) -> Any:
+        """The Arrow type of the values."""
+        return self._value_type
 
-    def rest(self, edges: NDArray[np.float64]) -> Counts:
-        """One scan: the rows of each bin, and the fingerprint of those that are in the sample."""
-        own = f"CASE WHEN {self._kept} THEN {SAMPLED} ELSE {bin_in_sql(edges, integers=self._integers)} END AS bin"
-        rows = self._rows.selectExpr(own, f"CASE WHEN {self._kept} THEN {MARK} END AS mark")
-        return counts_of_bins(rows.groupBy("bin").agg(F.count(F.lit(1)), F.bit_xor("mark")).collect(), edges)
+    def counts(self) -> Any:
+        """The rows of each key."""
+        nobodies = F.lit(0) if self._columns.person is None else F.count_if(F.col("person").isNull())
+        sums = [F.count(F.lit(1)).alias("rows"), F.count_if(self._present).alias("present")]
+        sums.append(nobodies.cast("bigint").alias("nobodies"))
+        found = act(self._rows.groupBy(*self._keys).agg(*sums).toArrow)
+        return found.rename_columns([*self._columns.by, "rows", "present", "nobodies"])
+
+    def sizes(self, assigned: Assigned, counts: Any) -> Codes:
+        """The rows of each group."""
+        found = np.zeros(assigned.groups, dtype=np.int64)
+        if self._columns.person is None:
+            np.add.at(found, assigned.keys.column("group").to_numpy(), counts.column("present").to_numpy())
+            return found
+        self._everyone = self._uploaded(assigned.keys.rename_columns([*self._keys, "group"]))
+        rows = self._chosen(self._rows.where(self._present)).groupBy("group").count()
+        table = act(rows.toArrow)
+        found[table.column("group").to_numpy()] = table.column("count").to_numpy()
+        return found
+
+    def scan(self, brackets: Any, quantiles: int, *, counted: bool, by_value: bool) -> tuple[Any, Any]:
+        """Counts and rows from one job: sums by group, by where a row lies, and by its value within brackets."""
+        table = brackets.rename_columns([*self._keys, *brackets.column_names[len(self._keys) :]])
+        value = F.col("value")
+        below = [F.coalesce(value < F.col(f"low_{k}"), F.lit(False)) for k in range(quantiles)]
+        upto = [F.coalesce(value <= F.col(f"high_{k}"), F.lit(True)) for k in range(quantiles)]
+        inside = F.lit(False)
+        for low, high in zip(below, upto, strict=True):
+            inside |= ~low & high
+        joined = self._joined(self._uploaded(table))
+        kept = inside & (F.col("share") > 0)
+        if not counted:
+            share = float(np.max(table.column("share").to_numpy(), initial=0.0))
+            rows = joined.where(kept)
+            if share < 1:
+                rows = rows.where(F.rand() < F.col("share"))
+            return None, self._with_times(rows, by_value)
+        place = F.lit(0)  # one bit for each end: on which side of it a row lies
+        for k in range(quantiles):
+            place = place + below[k].cast("int") * (1 << 2 * k) + upto[k].cast("int") * (2 << 2 * k)
+        own = joined.select("number", place.alias("place"), F.when(kept, value).alias("value"))
+        sums = own.groupBy("number", "place", "value").agg(F.count(F.lit(1)).alias("times"))
+        found = act(sums.toArrow)
+        return _counts_of(found, quantiles), self._repeated(found.filter(found.column("value").is_valid()), by_value)
+
+    def _with_times(self, rows: Any, by_value: bool) -> Any:
+        if by_value:
+            rows = rows.groupBy("number", "value").agg(F.count(F.lit(1)).alias("times"))
+            return act(rows.toArrow)
+        return act(rows.select("number", "value").toArrow)
+
+    def _repeated(self, found: Any, by_value: bool) -> Any:
+        """Values with their numbers of rows; or each so many times."""
+        import pyarrow as pa
+
+        found = found.select(["number", "value", "times"])
+        if by_value:
+            return (
+                found.group_by(["number", "value"])
+                .aggregate([("times", "sum")])
+                .rename_columns(["number", "value", "times"])
+            )
+        times = found.column("times").to_numpy()
+        return found.take(pa.array(np.repeat(np.arange(times.size), times))).select(["number", "value"])
+
+    def _uploaded(self, table: Any) -> Any:
+        """A small table, for every executor."""
+        return F.broadcast(self._session.createDataFrame(table))
+
+    def _joined(self, brackets: Any) -> Any:
+        """The rows that count, with the brackets of their group."""
+        rows = self._rows.where(self._present)
+        if self._columns.person is not None:
+            rows = self._chosen(rows).drop("group")
+        return rows.join(brackets, self._keys) if self._keys else rows.crossJoin(brackets)
+
+    def _chosen(self, rows: Any) -> Any:
+        """Of each person so many rows, those with the smallest priorities; which they are depends on these rows only.
+
+        Equal rows of a person are numbered, and a row's priority is a hash of it with its number and a secret salt: the
+        same in every scan and every retry, whatever the order of rows.
+        """
+        limits, own = self._columns, ["person", *self._keys, "value"]
+        rows = rows.join(self._everyone, self._keys) if self._keys else rows.crossJoin(self._everyone)
+        rows = rows.withColumn("copy", F.row_number().over(Window.partitionBy(own).orderBy("value")))
+        text = F.concat_ws("|", F.lit(self._salt), *(F.col(name).cast("string") for name in (*own, "copy")))
+        rows = rows.withColumn("priority", F.sha2(text, 256))
+        order = [F.col("priority"), F.col("group"), F.col("value")]
+        if limits.max_keys_per_person is None:
+            rows = rows.withColumn("place", F.row_number().over(Window.partitionBy("person").orderBy(*order)))
+            return rows.where(F.col("place") <= limits.max_items_per_person).select(*self._keys, "group", "value")
+        key = Window.partitionBy("person", "group")
+        rows = rows.withColumn("earliest", F.min("priority").over(key))
+        rows = rows.withColumn("place", F.row_number().over(key.orderBy(*order)))
+        rows = rows.withColumn("rank", F.dense_rank().over(Window.partitionBy("person").orderBy("earliest", "group")))
+        kept = (F.col("place") <= limits.max_items_per_person) & (F.col("rank") <= limits.max_keys_per_person)
+        return rows.where(kept).select(*self._keys, "group", "value")
+
+
+def _counts_of(found: Any, quantiles: int) -> Any:
+    """The rows of each group, those below each bracket, and up to its end, from sums by place."""
+    import pyarrow as pa
+
+    numbers, place, times = (found.column(name).to_numpy() for name in ("number", "place", "times"))
+    groups = int(numbers.max(initial=-1)) + 1
+    columns = {"number": np.arange(groups), "rows": np.bincount(numbers, times, groups)}
+    for k in range(quantiles):
+        for bit, name in enumerate(("below", "upto")):
+            columns[f"{name}_{k}"] = np.bincount(numbers, times * (place >> (2 * k + bit) & 1), groups)
+    return pa.table({name: column.astype(np.int64) for name, column in columns.items()})

@@ -1,24 +1,20 @@
-"""How the state of many keys is stored: in a checkpoint, and in the records of a Spark stream.
+"""How the state of many keys is stored in a checkpoint.
 
-Both hold the same numbers and arrays: every estimate, step and anchor, and the keys in the order of their codes. A
-checkpoint is raw: it holds estimates that rows have moved since the last release, and who has had rows. The record of a
-stream holds the state at its last release, and of rows since only how many there were; the rest is raw in tables beside
-it. Keys are stored as Arrow, so those that Arrow cannot hold cannot be saved. After a restore it is decided anew which
-further rows of a person are taken: that was random before, too.
+Every estimate, step and anchor, and the keys in the order of their codes. A checkpoint is raw: it holds estimates that
+rows have moved since the last release, and who has had rows. Keys are stored as Arrow, so those that Arrow cannot hold
+cannot be saved. After a restore it is decided anew which further rows of a person are taken: that was random before,
+too.
 """
 
 import hashlib
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.errors import CheckpointError
 from dpfrugal.estimators.grid import LARGEST_ESTIMATE
-from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
-from dpfrugal.estimators.keyed.raw_state import RawState
-from dpfrugal.estimators.keyed.release_table import release_table
 from dpfrugal.estimators.keyed.state import KeyedState
 from dpfrugal.kernels import coins
 from dpfrugal.keys.index import KeyIndex
@@ -28,8 +24,6 @@ from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents
 
 Bytes = NDArray[np.uint8]
-DTYPES: Final[dict[str, type[np.generic]]] = {"estimates": np.int64, "anchors": np.float64, "steps": np.uint8}
-STREAM_NAMES: Final = {"key": "coin_key", "position": "clock"}  # what the record of a stream calls these numbers
 
 
 def contents_of(estimator: Any) -> Contents:
@@ -91,48 +85,6 @@ def estimator_of(kind: Any, contents: Contents) -> Any:
     if "release" in arrays:
         estimator._last = arrow_table(arrays["release"])
     return estimator
-
-
-def to_record(raw: RawState) -> dict[str, Any]:
-    """For the record of a stream: the estimator after its last release; of rows since, only how many there were."""
-    arrays, numbers = arrays_of(raw.walks), numbers_of(raw.walks)
-    discovers = raw.estimator.discover_keys is not None
-    return {
-        **{name: json_values.of_array(arrays[name]) if name in arrays else None for name in DTYPES},
-        **{STREAM_NAMES.get(name, name): number for name, number in numbers.items()},
-        "public": json_values.of_array(key_bytes(raw.index.keys)) if discovers else None,
-    }
-
-
-def restore_record(raw: RawState, record: dict[str, Any]) -> None:
-    """Bring a new estimator of the same parameters to where ``to_record`` was taken."""
-    if record["public"] is not None:
-        raw.add_public_keys(arrow_keys(json_values.array_of(record["public"], np.uint8)))
-    shape = raw.walks.estimates.shape
-    arrays = {
-        name: json_values.array_of(record[name], dtype).reshape(shape)
-        for name, dtype in DTYPES.items()
-        if record[name] is not None
-    }
-    numbers = {name: record[STREAM_NAMES.get(name, name)] for name in numbers_of(raw.walks)}
-    raw.estimator._state = state_of(raw.walks, raw.index.size, numbers, arrays)
-
-
-def release_to_record(estimator: KeyedDPFrugal1U, table: Any) -> dict[str, Any]:
-    """For the record of a stream: a release; of declared keys the values alone."""
-    keys = table.column("key").combine_chunks()[:: len(estimator.quantiles)]
-    return {
-        "keys": None if estimator.discover_keys is None else json_values.of_array(key_bytes(keys)),
-        "values": json_values.of_array(table.column("value").to_numpy()),
-        "alphas": json_values.of_array(table.column("alpha").to_numpy()),
-    }
-
-
-def release_of_record(estimator: KeyedDPFrugal1U, record: dict[str, Any]) -> Any:
-    """The release that ``release_to_record`` wrote."""
-    keys = estimator.keys if record["keys"] is None else arrow_keys(json_values.array_of(record["keys"], np.uint8))
-    values, alphas = (json_values.array_of(record[name], np.float64) for name in ("values", "alphas"))
-    return release_table(keys, estimator.quantiles, values, alphas, {})
 
 
 def numbers_of(state: KeyedState) -> dict[str, int]:

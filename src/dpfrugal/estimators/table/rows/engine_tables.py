@@ -30,7 +30,7 @@ FAILED: Final = "data: the plan of the table fails when it is run; run it by its
 ENGINES: Final = {
     "duckdb": "dpfrugal.engines.duckdb",
     "polars": "dpfrugal.engines.polars",
-    "pyspark": "dpfrugal.engines.spark.windows",
+    "pyspark": "dpfrugal.engines.spark.table",
 }
 
 

@@ -102,7 +102,8 @@ class GroupOptions(TypedDict, total=False):
     Rows with a null in a column of the key are one more group after declared keys with ``null_keys="group"``. With
     ``person``, a column of ids, the limits per person are enforced by random priorities over the whole table. Rows that
     are missing, or whose key is not declared and has no group, take no place of their person's. ``memory`` is how many
-    bytes the rows may take, but for a group that takes more by itself; of a table in an engine no rows are held.
+    bytes the rows may take, but for a group that takes more by itself; of a table in an engine no rows are held. A
+    person may have rows in ``windows`` such tables, all of whose discovered keys are covered together.
     """
 
     keys: Any
@@ -116,6 +117,7 @@ class GroupOptions(TypedDict, total=False):
     max_keys: int
     memory: int | None
     header: bool | None
+    windows: int
 
 
 def groups_of(
@@ -176,7 +178,7 @@ class _Asked:
             raise ParameterError(
                 'null_keys must be "raise" or "drop" with discover_keys; "group" is for declared keys.'
             )
-        most = self.limits[0] * (self.limits[1] or 1)
+        most = self.limits[0] * (self.limits[1] or 1) * options.get("windows", 1)
         self.discovery = None if discover_keys is None else KeyDiscovery(discover_keys, most)
         self.label = _label(options.get("other"), self.names)
 
