@@ -162,7 +162,7 @@ def test_describe__spends_once_and_only_after_every_column_was_read(tmp_path: Pa
 def test_describe__counts_at_most_so_many_rows_of_a_person() -> None:
     found = dpf.describe(TABLE, dpf.PureDP(epsilon=8.0), person="who", max_items_per_person=1, intervals=True)
     assert list(found.columns) == NUMERIC[:-1], "ids of persons are not described"
-    assert found["age"].unit == "row"
+    assert found["age"].unit == "person of ≤ 1 row"
     assert all(
         low <= value <= high for value, (low, high) in zip(found["age"].values, found["age"].intervals(), strict=True)
     )

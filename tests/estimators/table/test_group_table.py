@@ -73,18 +73,15 @@ def test_key_columns__do_not_hide_those_of_the_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "limits", "expected"),
+    ("options", "expected"),
     [
-        ({}, (1, None), {"neighbours": "replace-one, value and key", "unit": "row", "items": "5000"}),
-        ({"neighbours": "add-remove"}, (3, None), {"neighbours": "add-or-remove-one"}),
-        ({}, (3, 2), {"unit": "person of ≤ 3 rows in each of ≤ 2 keys"}),
+        ({}, {"neighbours": "replace-one, value and key", "unit": "row", "items": "5000"}),
+        ({"neighbours": "add-remove"}, {"neighbours": "add-or-remove-one", "unit": "row"}),
     ],
 )
-def test_claim__says_whose_change_is_hidden(
-    options: dict[str, Any], limits: tuple[int, int | None], expected: dict[str, str]
-) -> None:
+def test_claim__says_whose_change_is_hidden(options: dict[str, Any], expected: dict[str, str]) -> None:
     grouped: GroupedRows = Grouped(shop=["a"])  # type: ignore[assignment]
-    stated = claim(grouped, plan(**options), None, *limits)
+    stated = claim(grouped, plan(**options), None, "row")
     assert {name: stated[name] for name in expected} == expected
     assert ("items" in stated) == (options.get("neighbours") != "add-remove")  # else their number is not public
     assert sum(json.loads(stated["shares"]).values()) == pytest.approx(1)
@@ -94,6 +91,6 @@ def test_claim__says_whose_change_is_hidden(
 def test_claim__adds_up_what_values_and_discovered_keys_cost() -> None:
     grouped: GroupedRows = Grouped(shop=["a"])  # type: ignore[assignment]
     discover = dpf.ApproxDP(epsilon=0.5, delta=1e-6)
-    assert claim(grouped, plan(), discover, 1, None)["total"] == "ε=1.5, δ=1e-06"
-    of_rho = claim(grouped, plan(dpf.ZCDP(rho=0.5)), discover, 1, None)["total"]
+    assert claim(grouped, plan(), discover, "row")["total"] == "ε=1.5, δ=1e-06"
+    of_rho = claim(grouped, plan(dpf.ZCDP(rho=0.5)), discover, "row")["total"]
     assert of_rho == "ρ=0.5 for values and ε=0.5, δ=1e-06 for which keys are shown"

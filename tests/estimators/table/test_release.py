@@ -5,10 +5,12 @@ import math
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dpfrugal as dpf
 from dpfrugal.estimators.display.shown_values import shown_value
+from dpfrugal.estimators.table.release import unit_of
 
 RNG = np.random.default_rng(11)
 FLOATS = RNG.lognormal(3, 1, 5001)
@@ -97,3 +99,26 @@ def test_release__without_intervals_a_small_table_says_so_where_its_size_is_publ
 )
 def test_shown_value__has_the_digits_that_an_interval_can_tell(value: Any, width: float | None, shown: str) -> None:
     assert shown_value(value, width) == shown
+
+
+@pytest.mark.parametrize(
+    ("limits", "has_persons", "expected"),
+    [
+        ((1, None), False, "row"),
+        ((1, None), True, "person of ≤ 1 row"),
+        ((3, None), False, "person of ≤ 3 rows"),
+        ((3, 2), True, "person of ≤ 3 rows in each of ≤ 2 keys"),
+    ],
+)
+def test_unit_of__says_whose_change_is_hidden(limits: tuple[int, int | None], has_persons: bool, expected: str) -> None:
+    assert unit_of(*limits, has_persons=has_persons) == expected
+
+
+def test_release__of_rows_with_persons_names_the_person() -> None:
+    rows = pa.table({"ms": np.arange(4_000) % 90, "user": np.arange(4_000) // 2})
+    one = dpf.PureDP(epsilon=1.0)
+    assert dpf.private_quantiles(rows, 0.5, one, column="ms").unit == "row"
+    assert dpf.private_quantiles(rows, 0.5, one, column="ms", person="user").unit == "person of ≤ 1 row"
+    grouped = dpf.quantiles_by(rows, "ms", 0.5, one, by="ms", keys=[1], person="user")
+    assert grouped.schema.metadata[b"unit"].decode() == "person of ≤ 1 row"
+    assert {each.unit for each in dpf.describe(rows, one, person="user").columns.values()} == {"person of ≤ 1 row"}

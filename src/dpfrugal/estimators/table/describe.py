@@ -161,7 +161,7 @@ def describe(
     account.before_noise()
     with account.owning_up():
         releases = {
-            name: draw_release(rows, number, plan, kind.base, kind, checked)
+            name: replace(draw_release(rows, number, plan, kind.base, kind, checked), has_persons=person is not None)
             for name, (kind, rows, number) in found.items()
         }
         if untyped:

@@ -12,7 +12,7 @@ import numpy as np
 from dpfrugal.estimators.keyed.release_table import total_cost
 from dpfrugal.estimators.table.choices.group_answers import GroupAnswers
 from dpfrugal.estimators.table.choices.plan import Plan
-from dpfrugal.estimators.table.release import CAUTION, RELATIONS
+from dpfrugal.estimators.table.release import CAUTION, RELATIONS, unit_of
 from dpfrugal.estimators.table.rows.engine_rows import EngineGroups
 from dpfrugal.estimators.table.rows.grouped_rows import GroupedRows
 from dpfrugal.parameters import exact
@@ -29,6 +29,8 @@ def group_table(
     discover_keys: ApproxDP | None,
     max_items_per_person: int,
     max_keys_per_person: int | None,
+    *,
+    has_persons: bool = False,
 ) -> Any:
     """The table, with keys in their order and quantiles in the order in which they were asked for."""
     import pyarrow as pa
@@ -54,7 +56,8 @@ def group_table(
     reasons = [f"too few rows: about {rows:,} are needed at {plan.asked.guarantee}" for rows in needed.tolist()]
     labels = np.tile(np.arange(len(quantiles)), groups)
     columns["reason"] = pa.array(reasons, pa.string()).take(pa.array(labels, mask=~missing))
-    metadata = claim(grouped, plan, discover_keys, max_items_per_person, max_keys_per_person)
+    unit = unit_of(max_items_per_person, max_keys_per_person, has_persons=has_persons)
+    metadata = claim(grouped, plan, discover_keys, unit)
     return pa.table(columns).replace_schema_metadata(metadata)
 
 
@@ -65,18 +68,9 @@ def key_columns(grouped: GroupedRows | EngineGroups) -> dict[str, Any]:
     return {f"key_{name}" if name in RESERVED else name: column for name, column in grouped.key_columns.items()}
 
 
-def claim(
-    grouped: GroupedRows | EngineGroups,
-    plan: Plan,
-    discover_keys: ApproxDP | None,
-    max_items_per_person: int,
-    max_keys_per_person: int | None,
-) -> dict[str, str]:
+def claim(grouped: GroupedRows | EngineGroups, plan: Plan, discover_keys: ApproxDP | None, unit: str) -> dict[str, str]:
     """What covers the table, and whose change it hides."""
     asked = plan.asked
-    unit = "row" if max_items_per_person == 1 else f"person of ≤ {max_items_per_person} rows"
-    if max_keys_per_person is not None:
-        unit = f"person of ≤ {max_items_per_person} rows in each of ≤ {max_keys_per_person} keys"
     stated = {
         "guarantee": str(asked.guarantee),
         "guarantee_parameters": json.dumps(asked.guarantee.to_record()),

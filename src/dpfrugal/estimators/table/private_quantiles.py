@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -102,7 +103,7 @@ def private_quantiles(
         prepare(rows, plan)
     account.before_noise()
     with account.owning_up():
-        return draw_release(rows, number, plan, base, kind, checked)
+        return replace(draw_release(rows, number, plan, base, kind, checked), has_persons=person is not None)
 
 
 class RowsRead(NamedTuple):

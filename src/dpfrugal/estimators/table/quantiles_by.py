@@ -146,4 +146,6 @@ def quantiles_by(
         shown = grouped.discover()
         shown.prepare(reaches_of(plan))
         found = answer_groups(shown, plan, base, progress)
-        return group_table(shown, plan, found, checked, discover_keys, per_person, keys_per_person)
+        return group_table(
+            shown, plan, found, checked, discover_keys, per_person, keys_per_person, has_persons=person is not None
+        )

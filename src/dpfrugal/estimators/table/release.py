@@ -38,6 +38,7 @@ class TableRelease(Release):
     items: Any
     neighbours: Neighbours
     plan: Plan = field(repr=False)
+    has_persons: bool = False  # rows came with ids of persons, and no more count of each than the guarantee covers
     numbers: int | None = None  # a noisy number of rows that hold a number, where not all have to
 
     @property
@@ -48,7 +49,7 @@ class TableRelease(Release):
     @property
     def unit(self) -> str:
         """Whose change the guarantee hides."""
-        return "row" if self.max_items_per_person == 1 else f"person of ≤ {self.max_items_per_person} rows"
+        return unit_of(self.max_items_per_person, None, has_persons=self.has_persons)
 
     @property
     def confidence(self) -> float | None:
@@ -175,3 +176,11 @@ def _plain(value: Any) -> Any:
         return None
     plain = isinstance(value, int | float) and not isinstance(value, np.generic)
     return value if plain or value is None else str(value)
+
+
+def unit_of(max_items_per_person: int, max_keys_per_person: int | None, *, has_persons: bool = False) -> str:
+    """Whose change a guarantee hides: a row's, or that of the rows of a person."""
+    if max_items_per_person == 1 and max_keys_per_person is None and not has_persons:
+        return "row"
+    unit = f"person of ≤ {max_items_per_person} row{'s' * (max_items_per_person > 1)}"
+    return unit if max_keys_per_person is None else f"{unit} in each of ≤ {max_keys_per_person} keys"

@@ -22,7 +22,6 @@ class WindowRelease(TableRelease):
     """
 
     window: int
-    has_persons: bool = False  # items came with ids of persons, and no more count of each than the guarantee covers
 
     @property
     def unit(self) -> str:
@@ -37,7 +36,7 @@ class WindowRelease(TableRelease):
 def window_release(release: TableRelease, window: int, *, has_persons: bool) -> WindowRelease:
     """The release of a table as that of a window."""
     same = {field.name: getattr(release, field.name) for field in fields(release)}
-    return WindowRelease(window=window, has_persons=has_persons, **same)
+    return WindowRelease(window=window, **same | {"has_persons": has_persons})
 
 
 def unit_of(
