@@ -41,7 +41,7 @@ METRIC = """\
     unit: {unit}
     from: {source}
     keys: {{attribute: route, declared: [{keys}]}}
-    quantiles: [0.99]
+    quantiles: {quantiles}
     window: {window}
     high: 100000
     guarantee: {{epsilon: 1}}
@@ -78,7 +78,10 @@ def settings(keys: list[str], window: str) -> str:
         "timers": ("milliseconds", "{statsd: api.request}"),
     }
     listed = ", ".join(keys)
-    metrics = (METRIC.format(name=n, unit=u, source=s, keys=listed, window=window) for n, (u, s) in kinds.items())
+    metrics = (
+        METRIC.format(name=n, unit=u, source=s, keys=listed, window=window, quantiles="[0.99]")
+        for n, (u, s) in kinds.items()
+    )
     return SETTINGS + "".join(metrics)
 
 
@@ -245,7 +248,7 @@ def statsd(said: list[str], pid: int, a_second: int = 100_000, seconds: int = 5)
 
 
 def long_run(minutes: float, keys: int, rate: int) -> None:
-    """Memory and delays while windows of a minute go by."""
+    """Memory and delays while windows of a minute go by, of three quantiles each."""
     routes = [f"/route/{n}" for n in range(keys)]
     draw = random.Random(1)  # noqa: S311 - made-up traffic
     bodies = [
@@ -257,32 +260,58 @@ def long_run(minutes: float, keys: int, rate: int) -> None:
     ]
     with tempfile.TemporaryDirectory() as folder:
         one = SETTINGS + METRIC.format(
-            name="items", unit="milliseconds", source="{json: ms}", keys=", ".join(routes), window="1m"
-        )
+            name="items", unit="milliseconds", source="{json: ms}", keys=", ".join(routes), window="1m",
+            quantiles="[0.5, 0.9, 0.99]",
+        )  # fmt: skip
         (Path(folder) / "serve.yaml").write_text(one, encoding="utf-8")
         with process(["-m", "dpfrugal", "serve", "serve.yaml"], Path(folder)) as (server, said):
             port, operator = port_of(said, r"at http://127.0.0.1:(\d+);"), port_of(said, r"figures at 127.0.0.1:(\d+)")
-            connection, times, began = http.client.HTTPConnection("127.0.0.1", port), list[float](), time.time()
-            shown, sent = time.time() // 60, 0
-            print("| minute | memory, MiB | release after the end, s | p99 of a request, ms |\n|---|---|---|---|")
+            connection, began = http.client.HTTPConnection("127.0.0.1", port), time.time()
+            minute, sent, released, used = time.time() // 60, 0, 0, core_seconds(server.pid)
+            times, every, delays, sizes = list[float](), list[float](), list[float](), list[int]()
+            print("| minute | memory, MiB | shown after the end, s | p99 of a request, ms | server's core | load |")
+            print("|---|---|---|---|---|---|")
             while time.time() < began + 60 * minutes:
                 at = time.perf_counter()
                 connection.request("POST", "/v1/items", draw.choice(bodies), {"Content-Type": "application/x-ndjson"})
                 connection.getresponse().read()
-                times.append(time.perf_counter() - at)
+                times.append(1000 * (time.perf_counter() - at))
                 sent += 1000
                 time.sleep(max(0.0, began + sent / rate - time.time()))
-                if time.time() // 60 > shown and time.time() % 60 > 20:
-                    shown = time.time() // 60
-                    with urllib.request.urlopen(f"http://127.0.0.1:{operator}/metrics") as answer:
-                        delay = re.search(r"release_duration_seconds\{.*\} ([\d.e-]+)", answer.read().decode())
-                    with open(f"/proc/{server.pid}/statm", encoding="ascii") as file:
-                        memory = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
-                    times.sort()
-                    p99 = 1000 * times[int(0.99 * len(times))]
-                    took = "none" if delay is None else f"{float(delay[1]):.2f}"
-                    print(f"| {(time.time() - began) / 60:.0f} | {memory} | {took} | {p99:.0f} |", flush=True)
-                    times.clear()
+                if time.time() // 60 == minute or time.time() % 60 < 20:
+                    continue
+                minute = time.time() // 60
+                with urllib.request.urlopen(f"http://127.0.0.1:{operator}/metrics") as answer:
+                    figures = answer.read().decode()
+                delay = re.search(r"release_duration_seconds\{.*\} ([\d.e-]+)", figures)
+                windows = re.search(r'windows_total\{.*outcome="released"\} (\d+)', figures)
+                assert delay is not None, "no window was released"
+                assert windows is not None, "no window was released"
+                assert int(windows[1]) == released + 1, "a window was not released"
+                released += 1
+                delays.append(float(delay[1]))
+                with open(f"/proc/{server.pid}/statm", encoding="ascii") as file:
+                    sizes.append(int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20)
+                before, used = used, core_seconds(server.pid)
+                p99, load = quantile(times, 0.99), os.getloadavg()[0]
+                print(
+                    f"| {(time.time() - began) / 60:.0f} | {sizes[-1]} | {delays[-1]:.2f} | {p99:.0f} | "
+                    f"{(used - before) / 60:.0%} | {load:.0f} |",
+                    flush=True,
+                )
+                every += times
+                times.clear()
+    print(
+        f"\n{keys:,} keys, {sent:,} items in {minutes:g} minutes; all {released} windows released, "
+        f"{sum(delay < 1 for delay in delays)} within a second of their end (median {quantile(delays, 0.5):.2f} s, "
+        f"at most {max(delays):.2f} s); memory {min(sizes[1:])} to {max(sizes[1:])} MiB after the first window; "
+        f"a request: p50 {quantile(every, 0.5):.1f} ms, p99 {quantile(every, 0.99):.0f} ms"
+    )
+
+
+def quantile(numbers: list[float], q: float) -> float:
+    """Of these numbers themselves."""
+    return sorted(numbers)[min(len(numbers) - 1, int(q * len(numbers)))]
 
 
 def main() -> None:

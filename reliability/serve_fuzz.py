@@ -30,7 +30,7 @@ statsd: 127.0.0.1:0
 limits: {seconds: 2s}
 metrics:
   - {name: spans, unit: seconds, from: {spans: duration}, keys: {attribute: k, discover: {epsilon: 1, delta: 1.0e-6}},
-     person: {attribute: p, max_items: 3}, quantiles: [0.5], window: 5s, max_keys: 10000,
+     person: {attribute: p, max_items: 3}, quantiles: [0.5], window: 5s, hold: 10000,
      guarantee: {epsilon: 1}, total_per_day: {epsilon: 40000, delta: 0.1}}
   - {name: logs, unit: none, from: {logs: v}, quantiles: [0.5, 0.99], window: 5s, guarantee: {rho: 1},
      total_per_day: {rho: 20000}}

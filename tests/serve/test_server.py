@@ -257,3 +257,16 @@ def test_discovery__only_keys_of_many_items_are_shown_in_the_order_of_keys(tmp_p
         )
         one.to(NOON + 60)
         assert [release.keys for release in one.server.store.releases().releases] == [("/a", "/b")]
+
+
+def test_discovery__a_flood_of_other_keys_hides_no_key(tmp_path: Path) -> None:
+    metric = METRIC.format(name="latency", window="1m", total=1).replace(
+        "declared: [/home, /pay]", "discover: {epsilon: 2, delta: 1.0e-6}"
+    )
+    metric = metric.replace("{epsilon: 1}", "{epsilon: 400, delta: 1.0e-3}")
+    with served(tmp_path, settings_text(metric)) as one:
+        one.send(*[{"route": f"/{n}", "ms": 5.0} for n in range(200_000)])
+        one.send(*[{"route": "/a", "ms": 5.0}] * 500, {"ms": 5.0})
+        one.to(NOON + 60)
+        assert [release.keys for release in one.server.store.releases().releases] == [("/a",)]
+        assert one.server.figures.refused["latency_seconds", "undeclared key"] == 1

@@ -1,11 +1,12 @@
 """Releases as the field reads them: Prometheus text, OpenMetrics and JSON, made once when a window is released.
 
 A scrape gets bytes that are there already. What does not change between releases (names, labels, their escaping) is
-written by ``prometheus_client`` once per list of keys; a release fills in its numbers.
+written by ``prometheus_client`` once per key; a release fills in its numbers.
 """
 
 import math
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +17,6 @@ from dpfrugal.serve.settings import Metric
 from dpfrugal.serve.store import Stored
 
 FORMATS: Final = ("text", "openmetrics")
-Template = tuple[list[bytes], ...]  # of each family: its head, and the beginning of each sample's line
 
 
 class _Families:
@@ -37,11 +37,11 @@ def _written(form: str, families: _Families) -> bytes:
     return bytes(write(families)).removesuffix(b"# EOF\n")
 
 
-def _number(value: float) -> str:
+def _numbers(values: Iterable[float]) -> list[str]:
     from prometheus_client import utils
 
     write: Any = utils.floatToGoString
-    return str(write(value))
+    return [str(write(value)) for value in values]
 
 
 class Exposition:
@@ -50,12 +50,14 @@ class Exposition:
     def __init__(self) -> None:
         self._parts: dict[str, dict[str, bytes]] = {form: {} for form in FORMATS}
         self._budgets: dict[str, tuple[Metric, Standing]] = {}
-        self._templates: dict[tuple[str, str], tuple[Any, Template]] = {}
+        self._held: dict[tuple[str, str], _Lines] = {}
 
     def show(self, release: Stored, items: int | None = None) -> None:
         """Show a release in place of the last one of its metric."""
+        unknown = _unknown()[:, None, None]  # where there were too few items
+        numbers = _numbers(np.where(np.isnan(release.numbers), unknown, release.numbers).ravel().tolist())
         for form in FORMATS:
-            self._parts[form][release.metric] = self._release(form, release, items)
+            self._parts[form][release.metric] = self._release(form, release, numbers, items)
 
     def forget(self, metrics: set[str]) -> None:
         """Show these metrics only."""
@@ -64,6 +66,9 @@ class Exposition:
                 del parts[name]
         for name in set(self._budgets) - metrics:
             del self._budgets[name]
+        for form, name in list(self._held):
+            if name not in metrics:
+                del self._held[form, name]
 
     def show_budget(self, metric: Metric, standing: Standing) -> None:
         """Show how much of a metric's day is spent."""
@@ -80,42 +85,71 @@ class Exposition:
         body = b"".join(self._parts[form].values())
         return (body + b"# EOF\n" if form == "openmetrics" else body), content_type
 
-    def _release(self, form: str, release: Stored, items: int | None) -> bytes:
-        about = release.about
-        shape = about["base_name"], about["label"], tuple(about["quantiles"]), about["about"], release.keys
-        held = self._templates.get((form, release.metric))
-        if held is None or held[0] != shape:
-            template = tuple(_template(form, family) for family in _families(release))
-            self._templates[form, release.metric] = held = (shape, template)
-        numbers = np.where(np.isnan(release.numbers), _unknown()[:, None, None], release.numbers)
-        written: list[bytes] = []
-        for (head, *starts), values in zip(held[1], numbers.reshape(3, -1).tolist(), strict=True):
+    def prepare(self, metric: Metric) -> None:
+        """Write what is known of a metric's lines before its first release."""
+        if metric.shown_keys is not None:
+            for form in FORMATS:
+                self._lines(form, metric.name, about(metric), metric.shown_keys)
+
+    def _release(self, form: str, release: Stored, numbers: list[str], items: int | None) -> bytes:
+        written: list[str] = []
+        lines, rest = self._lines(form, release.metric, release.about, release.keys), iter(numbers)
+        for head, starts in lines.families:
             written.append(head)
-            written += [start + _number(value).encode() + b"\n" for start, value in zip(starts, values, strict=True)]
-        return b"".join(written) + _written(form, _times(release, items))
+            of_keys = chain.from_iterable(map(starts.__getitem__, release.keys))
+            written += [f"{start}{next(rest)}\n" for start in of_keys]
+        return "".join(written).encode() + _written(form, _times(release, items))
+
+    def _lines(self, form: str, metric: str, about: dict[str, Any], keys: tuple[str, ...]) -> "_Lines":
+        """The lines of these keys; only those that were not there before are written."""
+        shape = about["base_name"], about["label"], tuple(about["quantiles"]), about["about"], about["promise"]
+        held = self._held.get((form, metric))
+        if held is None or held.shape != shape:
+            held = self._held[form, metric] = _Lines(form, shape, about)
+        held.write(keys)
+        return held
+
+
+class _Lines:
+    """Of each family of a metric its head, and by key the beginning of each sample's line, up to its number."""
+
+    def __init__(self, form: str, shape: tuple[Any, ...], about: dict[str, Any]) -> None:
+        self.shape, self._form, self._about = shape, form, about
+        self.families: list[tuple[str, dict[str, list[str]]]] = [
+            (_written(form, _Families(family)).decode(), {}) for family in _families(about, ())
+        ]
+
+    def write(self, keys: tuple[str, ...]) -> None:
+        """Write what is missing, and drop what is not shown any more."""
+        known = self.families[0][1]
+        if missing := [key for key in keys if key not in known]:
+            width = len(self._about["quantiles"])
+            for (head, starts), family in zip(self.families, _families(self._about, missing), strict=True):
+                text = _written(self._form, _Families(family)).decode().removeprefix(head)
+                ends = [line[: line.rindex(" ") + 1] for line in text.split("\n")[:-1]]
+                starts.update((key, ends[at * width : (at + 1) * width]) for at, key in enumerate(missing))
+        if len(known) > 2 * len(keys):
+            shown = set(keys)
+            for _, starts in self.families:
+                for key in set(starts) - shown:
+                    del starts[key]
 
 
 def _unknown() -> Any:
-    """Where there were too few items: no value, and an interval that says nothing."""
+    """No value, and an interval that says nothing."""
     return np.array([math.nan, -math.inf, math.inf])
-
-
-def _template(form: str, family: Any) -> list[bytes]:
-    lines = _written(form, _Families(family)).splitlines(keepends=True)
-    heads = [line for line in lines if line.startswith(b"#")]
-    return [b"".join(heads), *(line[: line.rindex(b" ") + 1] for line in lines[len(heads) :])]
 
 
 def _labels(about: dict[str, Any], key: str, q: float) -> dict[str, str]:
     """The declared labels, and no others."""
     named = {about["label"]: key} if about["label"] else {}
-    return named | {"quantile": _number(q)}
+    return named | {"quantile": _numbers([q])[0]}
 
 
-def _families(release: Stored) -> list[Any]:
+def _families(about: dict[str, Any], keys: Iterable[str]) -> list[Any]:
     from prometheus_client.core import Metric as Family
 
-    about, name = release.about, release.about["base_name"]
+    name = about["base_name"]
     said = f"{about['about']}: private quantiles of the last window, {about['promise']}"
     families = [
         Family(name, said, "summary"),
@@ -123,7 +157,7 @@ def _families(release: Stored) -> list[Any]:
         Family(f"{name}_upper", f"Upper end of the {about['confidence']:.0%} interval of {name}", "gauge"),
     ]
     for family in families:
-        for key in release.keys:
+        for key in keys:
             for q in about["quantiles"]:
                 family.add_sample(family.name, _labels(about, key, q), 0.0)
     return families

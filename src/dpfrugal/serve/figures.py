@@ -77,7 +77,11 @@ class Figures:
         yield times
         gauges: list[tuple[str, str, Mapping[str, float]]] = [
             ("waiting_items", "Items that wait to be taken into their window", self.waiting),
-            ("release_duration_seconds", "From the end of a window to its release, the last one", self.release_seconds),
+            (
+                "release_duration_seconds",
+                "From the end of a window until its release is shown, the last one",
+                self.release_seconds,
+            ),
         ]
         for name, about, numbers in gauges:
             gauge = GaugeMetricFamily(f"dpfrugal_{name}", about, labels=["metric"])

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.estimators.windows.keyed_window_quantile import KeyedWindowQuantile
+from dpfrugal.keys.index import LARGEST_CODE
 from dpfrugal.serve.figures import Figures
 from dpfrugal.serve.ingest.items import NO_KEY, REPEATED, Rows
 from dpfrugal.serve.repeated_items import SeenItems
@@ -46,13 +47,10 @@ class OpenWindow:
         declared = () if metric.keys is None else metric.keys.declared
         self._discovers = declared is None
         self._codes: dict[str | None, int] = {key: code for code, key in enumerate(declared or ())}
-        self._shown = list(declared or ())
-        other = None if metric.keys is None else metric.keys.other
-        self._undeclared = len(self._shown)  # the code of everything else: that of other, or of nothing
-        if other is not None:
-            self._shown.append(other)
+        self._undeclared = len(self._codes)  # the code of everything else: that of other, or of nothing
         if metric.keys is None:
-            self._codes, self._shown = {None: 0}, [""]
+            self._codes = {None: 0}
+        self._shown = list(metric.shown_keys or ())
         self._secret = os.urandom(32)
         self._waiting: list[tuple[NDArray[Any], ...]] = []
         self._rows = 0
@@ -62,8 +60,7 @@ class OpenWindow:
         """Take in the items of a batch; how many do not count, and why."""
         refused = dict(rows.refused)
         codes = self._codes_of(rows.keys)
-        nowhere = -1 if self._discovers else self._undeclared
-        if nowhere not in range(len(self._shown)) and (unknown := int((codes == nowhere).sum())):
+        if unknown := rows.keys.count(None) if self._discovers else int((codes >= len(self._shown)).sum()):
             refused[NO_KEY] = refused.get(NO_KEY, 0) + unknown
         persons = np.zeros(0, dtype=np.int64) if rows.persons is None else self._persons_of(rows.persons)
         identities = np.zeros(0, dtype=np.int64) if rows.identities is None else rows.identities
@@ -73,14 +70,11 @@ class OpenWindow:
             refused[REPEATED] = self._gather(figures)
         return refused
 
-    def _codes_of(self, keys: list[str | None]) -> NDArray[np.int64]:
-        known, undeclared = self._codes, self._undeclared
+    def _codes_of(self, keys: list[str | None]) -> NDArray[Any]:
+        """The codes of declared keys; where keys are discovered, themselves."""
         if self._discovers:
-            most = self.metric.max_keys
-            for key in keys:
-                if key is not None and key not in known and len(known) < most:
-                    known[key] = len(known)
-            undeclared = -1
+            return np.array(keys, dtype=object)
+        known, undeclared = self._codes, self._undeclared
         return np.array([known.get(key, undeclared) for key in keys], dtype=np.int64)
 
     def _persons_of(self, persons: list[str]) -> NDArray[np.int64]:
@@ -100,13 +94,14 @@ class OpenWindow:
             repeated = int((~new).sum())
             codes, values = codes[new], values[new]
             persons = persons[new] if persons.size else persons
-        if self._discovers and (codes < 0).any():
-            shown = codes >= 0
-            codes, values = codes[shown], values[shown]
-            persons = persons[shown] if persons.size else persons
-        if not self._discovers:
+        keys: Any = codes
+        if self._discovers:
+            import pyarrow as pa
+
+            keys = pa.array(codes, pa.large_string())
+        else:
             figures.count_rows(self.metric, self._shown, codes)
-        self._window.update_many(codes, values, person=persons if self.metric.person is not None else None)
+        self._window.update_many(keys, values, person=persons if self.metric.person is not None else None)
         return repeated
 
     @property
@@ -127,35 +122,33 @@ class OpenWindow:
 
     def release(self) -> Quantiles:
         """The private quantiles of all items, with fresh noise; must be paid for before."""
-        table = self._window.release()
-        return _quantiles_of(table, self.metric, self._shown, list(self._codes) if self._discovers else None)
+        return _quantiles_of(self._window.release(), self.metric)
 
 
-def _quantiles_of(table: Any, metric: Metric, shown: list[str], discovered: list[str | None] | None) -> Quantiles:
+def _quantiles_of(table: Any, metric: Metric) -> Quantiles:
     width = len(metric.quantiles)
-    codes = table.column("key").to_numpy()[::width]
-    names = shown if discovered is None else [str(discovered[code]) for code in codes.tolist()]
-    order = list(range(len(names))) if discovered is None else sorted(range(len(names)), key=names.__getitem__)
+    keys = metric.shown_keys
+    if keys is None:
+        keys = tuple(table.column("key").to_pylist()[::width])
 
     def column(name: str) -> NDArray[np.float64]:
         numbers = table.column(name).cast("float64").to_numpy(zero_copy_only=False)
         # The nearest float to value · scale: 99 ms are 0.099 s.
         scale = metric.scale
         numbers = numbers * float(scale.numerator) / float(scale.denominator)
-        return np.ascontiguousarray(numbers.reshape(-1, width)[order])
+        return np.ascontiguousarray(numbers.reshape(-1, width))
 
     metadata = table.schema.metadata or {}
     public = metric.neighbours == "replace" and metric.keys is None
     items = int(metadata[b"items"]) if public and b"items" in metadata else None
-    return Quantiles(tuple(names[at] for at in order), column("value"), column("lower"), column("upper"), items)
+    return Quantiles(keys, column("value"), column("lower"), column("upper"), items)
 
 
 def estimator_for(metric: Metric) -> KeyedWindowQuantile:
     """An empty window; to make one takes longer than to cut one, so those that were released are used again."""
     keys, discovery = 1, None
     if metric.keys is not None:
-        keys = len(metric.keys.declared or ()) + (metric.keys.other is not None)
-        discovery = metric.keys.discovery
+        keys, discovery = len(metric.shown_keys or ()), metric.keys.discovery
     return KeyedWindowQuantile(
         metric.quantiles,
         metric.guarantee,
@@ -168,4 +161,6 @@ def estimator_for(metric: Metric) -> KeyedWindowQuantile:
         high=metric.high,
         max_items_per_person=1 if metric.person is None else metric.person.max_items,
         nan_policy="omit",
+        null_keys="drop",
+        max_keys=LARGEST_CODE,  # keys are forgotten of which no item is held
     )

@@ -1,7 +1,8 @@
 """Which items came before: a span that is delivered again is one item.
 
-The identities of this window and of the last one are kept, as 64-bit hashes, up to a fixed number; what comes beyond it
-is not remembered. Raw: nothing shows them.
+The identities of this window and of the last one are kept, as 64-bit hashes: the first ones, up to a fixed number. What
+comes beyond it is not remembered, and each delivery of it counts; so an item more changes whether one other is
+remembered, however items are cut into batches. Raw: nothing shows them.
 """
 
 from typing import Final
@@ -28,10 +29,12 @@ class SeenItems:
         """Of each identity, whether it comes for the first time."""
         first = np.zeros(identities.size, dtype=np.bool_)
         first[np.unique(identities, return_index=True)[1]] = True
-        if self._before is not None:
-            first &= self._before.codes(identities) < 0
         known = self._index.size
         codes = self._index.codes(identities)
-        if self._index.size >= self._most:
+        if self._index.size > self._most:
+            self._index.forget(self._most)
+        if self._index.size == self._most:
             self._index.settle()
-        return first & ((codes >= known) | (codes < 0))
+        forgotten = (codes < 0) | (codes >= self._most)
+        new: NDArray[np.bool_] = forgotten | (first & (codes >= known))
+        return new if self._before is None else new & (self._before.codes(identities) < 0)

@@ -79,9 +79,14 @@ class Server:
         self._metrics = [MetricServer(metric, clock()) for metric in settings.metrics]
         for metric in settings.metrics:
             self._show_last(metric)
-            self._releases.submit(_warm_up, metric)
+            self._releases.submit(self._prepare, metric)
         for served in self._metrics:
             served.spare.append(estimator_for(served.metric))
+
+    def _prepare(self, metric: Metric) -> None:
+        """In the thread of releases: the first one must not be late."""
+        self.exposition.prepare(metric)
+        _warm_up(metric)
 
     def _show_last(self, metric: Metric) -> None:
         """What was released before the server started is still the last release."""
@@ -186,9 +191,9 @@ class Server:
             numbers = found.numbers()
             release = self.store.publish(metric.name, ends, self._clock(), about(metric), found.keys, numbers)
             outcome = "released"
-            self.figures.release_seconds[metric.base_name] = max(0.0, release.released - ends)
             self._state(STORE, metric, None)
             self._show(metric, release, found.items)
+            self.figures.release_seconds[metric.base_name] = max(0.0, self._clock() - ends)
         except ReplayError:
             self._state(CLOCK, metric, f"a window of {metric.base_name} was released before; its items were dropped")
         except (sqlite3.Error, OSError) as error:
@@ -215,8 +220,8 @@ class Server:
 
     def _show(self, metric: Metric, release: Stored, items: int | None) -> None:
         self.exposition.show(release, items)
-        if self._loop is not None:
-            with suppress(RuntimeError):  # it has ended
+        if self._loop is not None and self.streams.has_clients:
+            with suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self.streams.send, event_of(release))
 
     def _state(self, what: str, metric: Metric | None, said: str | None) -> None:
@@ -241,8 +246,8 @@ class Server:
 
     def _about(self, served: MetricServer) -> dict[str, Any]:
         metric = served.metric
-        standing, day = self._standings[metric.name], day_of(served.clock.end)
-        if standing.day != day:
+        standing, day = self._standings.get(metric.name), day_of(served.clock.end)
+        if standing is None or standing.day != day:
             standing = Standing(day, 0, metric.windows_per_day)
         public = about(metric)
         return {
@@ -277,7 +282,9 @@ class Server:
         self.exposition.forget({metric.name for metric in settings.metrics})
         for metric in settings.metrics:
             if metric not in kept:
-                self._show_last(metric)
+                with suppress(sqlite3.Error):  # the next release says what is wrong with the store
+                    self._show_last(metric)
+                self._releases.submit(self._prepare, metric)
         self._state(RELOAD, None, None)
 
     def refuse_reload(self, problem: str) -> None:
@@ -298,7 +305,7 @@ class Server:
 
 
 def _warm_up(metric: Metric) -> None:
-    """Load what a release needs, on a window that nobody sees: the first one must not be late."""
+    """Load what a release needs, on a window that nobody sees."""
     window, figures = OpenWindow(metric, None), Figures()
     declared = () if metric.keys is None else metric.keys.declared
     key = None if metric.keys is None else declared[0] if declared else "key"

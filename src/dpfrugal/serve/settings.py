@@ -16,7 +16,7 @@ from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
 
 DAY: Final = 86_400.0
-MOST_KEYS: Final = 1_000_000
+MOST_KEYS: Final = 1_000_000  # that a metric declares
 LONGEST_KEY: Final = 200  # characters; an item with a longer one counts as one of an undeclared key
 Signal = Literal["spans", "logs", "statsd", "json"]
 
@@ -83,7 +83,6 @@ class Metric:
     low: float | None = None
     high: float | None = None
     hold: int = 1_000_000
-    max_keys: int = 100_000
 
     @property
     def base_name(self) -> str:
@@ -105,6 +104,14 @@ class Metric:
     def is_time(self) -> bool:
         """Whether values are durations: none can be negative."""
         return self.base_unit == "seconds"
+
+    @property
+    def shown_keys(self) -> tuple[str, ...] | None:
+        """The keys that every release shows, "" for all items together; None where they are discovered."""
+        if self.keys is None:
+            return ("",)
+        other = () if self.keys.other is None else (self.keys.other,)
+        return None if self.keys.declared is None else (*self.keys.declared, *other)
 
     @property
     def cost(self) -> Guarantee:

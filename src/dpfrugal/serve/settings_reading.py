@@ -204,10 +204,7 @@ def _metric(given: Fields, folder: Path) -> s.Metric:
         "low": low,
         "high": high,
         "hold": given.integer("hold", 1_000, 100_000_000, 1_000_000),
-        "max_keys": given.integer("max_keys", 1, s.MOST_KEYS, 100_000),
     }
-    if keys is not None and keys.declared is not None and len(keys.declared) > common["max_keys"]:
-        given.wrong("keys", f"declares more keys than max_keys: {common['max_keys']:,}")
     total = _guarantee(given, "total_per_day")
     cost = s.Metric(**common, total=guarantee, windows_per_day=0).cost
     windows = given.checked("total_per_day", lambda: s.windows_covered(total, cost))
@@ -267,6 +264,8 @@ def _keys(given: Fields, folder: Path) -> s.Keys | None:
         text = _file(section, "file", folder).read_text(encoding="utf-8", errors="replace")
         declared = tuple(line for line in text.splitlines() if line)
     if declared is not None:
+        if len(declared) > s.MOST_KEYS:
+            section.wrong(way, f"must be at most {s.MOST_KEYS:,} keys; {len(declared):,} are not")
         shown = declared if other is None else (*declared, other)
         if not declared or len(set(shown)) < len(shown):
             section.wrong(way, "must be at least one key, and none twice (other counts too)")

@@ -233,3 +233,16 @@ def test_ledger__is_charged_for_keys_too(tmp_path: Path) -> None:
     (spend,) = ledger.dataset("clicks").spends
     assert str(spend.guarantee) == "ε=2, δ=1e-06"
     assert spend.asked["quantiles"] == [0.5]
+
+
+def test_keys__no_more_are_remembered_than_rows_are_held_and_a_flood_hides_none() -> None:
+    windows = dpf.KeyedWindowQuantile(0.5, ONE, discover_keys=FOUND, hold_in_all=50_000)
+    for part in range(6):
+        windows.update_many([f"{part} {n}" for n in range(60_000)], np.zeros(60_000))
+        windows.update_many(["a"] * 20_000, np.full(20_000, 7.0))
+    assert windows._index.size <= 2 * (1 << 16) + 60_001
+    table = windows.release()
+    assert table["key"].to_pylist() == ["a"]
+    assert table["value"].to_pylist() == [7.0]
+    windows.update_many([f"later {n}" for n in range(200_000)], np.zeros(200_000))
+    assert windows.release()["key"].to_pylist() == ["a"]

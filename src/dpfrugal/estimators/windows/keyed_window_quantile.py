@@ -29,7 +29,7 @@ from dpfrugal.estimators.table.rows.grouped_rows import GroupedRows
 from dpfrugal.estimators.table.rows.keyed_rows import KeyedRows
 from dpfrugal.estimators.windows.held_items import HeldItems
 from dpfrugal.estimators.windows.window_estimator import WindowEstimator
-from dpfrugal.estimators.windows.window_items import batch_of
+from dpfrugal.estimators.windows.window_items import Batch, batch_of
 from dpfrugal.estimators.windows.window_options import MOST_HELD, recorded_options
 from dpfrugal.estimators.windows.window_release import unit_of
 from dpfrugal.keys.arrays import is_null, null_rows
@@ -274,6 +274,22 @@ class KeyedWindowQuantile(WindowEstimator):
     def _begin(self) -> None:
         super()._begin()
         self._relearn()
+
+    def _take(self, batch: Batch, who: Any = None, groups: Any = None) -> None:
+        super()._take(batch, who, groups)
+        self._prune_keys()
+
+    def _prune_keys(self) -> None:
+        """Forget keys that are not public and of which nothing is held, where they are most."""
+        index, before = self._index, 0 if self._public is None else len(self._public)
+        if self._discovery is None or self._per_key or index.size <= 2 * max(self._held.size, 1 << 16):
+            return
+        kept = np.union1d(np.arange(before), self._held.column("groups"))
+        here = np.full(index.size, UNDECLARED, dtype=np.int32)
+        here[kept] = np.arange(kept.size, dtype=np.int32)
+        self._index = KeyIndex(max_keys=self._max_keys, typed=True)
+        learn(self._index, index.keys.take(kept))
+        self._held.relabel("groups", here)
 
     def _empty(self) -> HeldItems:
         if not self._with_persons:

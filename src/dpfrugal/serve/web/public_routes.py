@@ -42,6 +42,11 @@ class Streams:
         self._most = most
         self._queues: set[asyncio.Queue[bytes | None]] = set()
 
+    @property
+    def has_clients(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._queues)
+
     def send(self, event: bytes | None) -> None:
         """Give an event to all; None ends them."""
         for queue in self._queues:
