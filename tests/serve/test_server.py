@@ -135,6 +135,25 @@ def test_budget__a_day_covers_so_many_windows_and_the_next_one_as_many(tmp_path:
     assert str(first.total) == "ε=5"
 
 
+@pytest.mark.parametrize(("first", "then", "windows"), [(2, 1, 4), (1, 2, 3)])
+@pytest.mark.parametrize("ledger", ["", "ledger: budget.db\n"])
+def test_budget__windows_at_another_cost_take_their_share_of_the_day(
+    tmp_path: Path, ledger: str, first: int, then: int, windows: int
+) -> None:
+    metric, clock = METRIC.format(name="latency", window="1m", total=8), Clock()
+    for epsilon in (first, then):
+        text = settings_text(metric.replace("{epsilon: 2}", f"{{epsilon: {epsilon}}}"), more=f"{ledger}reserve: 1m\n")
+        with served(tmp_path, text, clock) as one:
+            for _ in range(2 if epsilon == first else 9):
+                one.reserve()
+                one.to(clock.now + 60)
+            assert len(released(one)) == 2 + (windows if epsilon == then else 0)
+            left = one.server.overview()["metrics"][0]["budget"]
+    assert left["windows_spent"] == left["windows"] == 8 // then
+    if ledger:
+        assert Ledger(tmp_path / "budget.db").datasets()[0].used <= 8
+
+
 def test_budget__nothing_is_released_before_the_ledger_was_charged(tmp_path: Path) -> None:
     text = settings_text(more="ledger: budget.db\n")
     with served(tmp_path, text) as one:
@@ -191,7 +210,7 @@ def test_server__a_crash_between_spend_and_release_leaves_a_gap(
             patch.setattr(one.server.store, "publish", lambda *_: (_ for _ in ()).throw(OSError("full")))
             one.to(NOON + 60)
         assert released(one) == []
-        assert one.server.store.spent_on("latency", "2027-01-15") == 1
+        assert list(one.server.store.spent_on("latency", "2027-01-15").values()) == [1]
     with served(tmp_path, clock=Clock(NOON + 30)) as one:
         one.send(*ROWS)
         one.to(NOON + 60)

@@ -1,6 +1,7 @@
 """The public and the operator's ports: who may ask, what is shown, and clients that do not behave."""
 
 import json
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -144,6 +145,14 @@ def test_web__a_slow_client_is_let_go(running: Program, beginning: bytes) -> Non
             if b" 408 " in answer:
                 break
         assert answer == b"" or b" 408 " in answer
+
+
+def test_web__a_client_that_reads_nothing_is_let_go(running: Program) -> None:
+    with connected(running) as deaf:
+        deaf.sendall(b"GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000)  # 16 MB of answers
+        poll = select.poll()
+        poll.register(deaf, select.POLLRDHUP)
+        assert poll.poll(30_000)
 
 
 def test_web__a_head_that_does_not_end_is_refused(running: Program) -> None:

@@ -17,7 +17,7 @@ ENDPOINTS: Final = {
     "/login": 0.15, "/account": 0.09, "/help": 0.03,
 }  # fmt: skip
 EVERY: Final = 0.1
-SPANS: Final = 650  # in a batch
+SPANS: Final = 1500  # in a batch
 SETTINGS: Final = """\
 listen: 127.0.0.1:{port}
 operator: 127.0.0.1:{operator}

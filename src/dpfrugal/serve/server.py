@@ -18,7 +18,7 @@ import numpy as np
 
 from dpfrugal.errors import DPFrugalError, ReplayError
 from dpfrugal.estimators.windows.keyed_window_quantile import KeyedWindowQuantile
-from dpfrugal.serve.budget import Budget, Standing
+from dpfrugal.serve.budget import Budget, Standing, terms_of
 from dpfrugal.serve.clock import WindowClock, day_of, end_of, utc
 from dpfrugal.serve.exposition import Exposition, about, sizes
 from dpfrugal.serve.figures import Figures
@@ -34,6 +34,7 @@ Clock = Callable[[], float]
 Log = Callable[[str], None]
 LEDGER, STORE, RELOAD, CLOCK = "ledger", "store", "settings", "clock"
 RESERVE_EVERY: Final = 0.5
+AHEAD: Final = 15.0  # seconds for which windows are paid for before they end
 MADE_UP: Final = 64
 # What stops releases; the others are remarks.
 STOPPING: Final = (LEDGER, STORE)
@@ -156,8 +157,6 @@ class Server:
         elif clock.is_over(now):
             began, ends = clock.began, clock.end
             window = served.cut(self.figures)
-            if now - ends < metric.window:
-                self._state(CLOCK, metric, None)
             clock.next(now)
             self.figures.releasing += 1
             self._releases.submit(self._release, served, window, began, ends)
@@ -167,8 +166,13 @@ class Server:
 
     def _reserve(self, metric: Metric, ends: float) -> None:
         """In a thread of its own: the ledger may be locked by another process for long."""
+        later = max(ends, end_of(self._clock() + AHEAD, metric.window))
         try:
-            self._budget.reserve(metric, ends)
+            if day_of(later) == day_of(ends):
+                self._budget.reserve(metric, ends, round((later - ends) / metric.window) + 1)
+            else:
+                self._budget.reserve(metric, ends)
+                self._budget.reserve(metric, later)
             self._state(LEDGER, metric, None)
         except DPFrugalError as error:
             self._state(LEDGER, metric, f"the ledger cannot be charged for {metric.base_name}: {error}")
@@ -185,13 +189,14 @@ class Server:
             if not self._budget.may_release(metric, ends):
                 outcome = self._uncovered(metric, ends)
                 return
-            self.store.spend(metric.name, began, ends, day_of(ends))
+            self.store.spend(metric.name, began, ends, day_of(ends), terms_of(metric))
             outcome = "lost"  # spent from here on
             found = window.release()
             numbers = found.numbers()
             release = self.store.publish(metric.name, ends, self._clock(), about(metric), found.keys, numbers)
             outcome = "released"
-            self._state(STORE, metric, None)
+            for what in (STORE, CLOCK):
+                self._state(what, metric, None)
             self._show(metric, release, found.items)
             self.figures.release_seconds[metric.base_name] = max(0.0, self._clock() - ends)
         except ReplayError:

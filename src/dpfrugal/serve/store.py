@@ -22,16 +22,16 @@ from numpy.typing import NDArray
 from dpfrugal.errors import LedgerError, ReplayError
 
 APPLICATION: Final = 0x64705372  # "dpSr"
-VERSION: Final = 1
+VERSION: Final = 2
 PATIENCE: Final = 5.0
 SCHEMA: Final = """
 CREATE TABLE key_lists (id INTEGER PRIMARY KEY, keys TEXT NOT NULL UNIQUE);
 CREATE TABLE windows (
     id INTEGER PRIMARY KEY AUTOINCREMENT, metric TEXT NOT NULL, ends REAL NOT NULL, began REAL NOT NULL,
-    day TEXT NOT NULL, released REAL, about TEXT, key_list INTEGER, numbers BLOB, UNIQUE (metric, ends));
+    day TEXT NOT NULL, terms TEXT NOT NULL, released REAL, about TEXT, key_list INTEGER, numbers BLOB, UNIQUE (metric, ends));
 CREATE INDEX windows_by_day ON windows (metric, day);
 CREATE INDEX windows_by_end ON windows (ends);
-CREATE TABLE grants (metric TEXT NOT NULL, day TEXT NOT NULL, block REAL NOT NULL, windows INTEGER NOT NULL);
+CREATE TABLE grants (metric TEXT NOT NULL, day TEXT NOT NULL, terms TEXT NOT NULL, windows INTEGER NOT NULL);
 CREATE TABLE marks (name TEXT PRIMARY KEY, number INTEGER NOT NULL);
 """
 T = TypeVar("T")
@@ -117,12 +117,13 @@ class Store:
         with self._lock:
             self._connection.close()
 
-    def spend(self, metric: str, began: float, ends: float, day: str) -> None:
-        """Record that a window's noise is about to be drawn; a second time is refused."""
+    def spend(self, metric: str, began: float, ends: float, day: str, terms: str) -> None:
+        """Record that a window's noise is about to be drawn, on these terms; a second time is refused."""
         with self._writing() as connection:
             try:
                 connection.execute(
-                    "INSERT INTO windows (metric, ends, began, day) VALUES (?, ?, ?, ?)", (metric, ends, began, day)
+                    "INSERT INTO windows (metric, ends, began, day, terms) VALUES (?, ?, ?, ?, ?)",
+                    (metric, ends, began, day, terms),
                 )
                 return
             except sqlite3.IntegrityError:
@@ -153,20 +154,20 @@ class Store:
                 raise ReplayError("This window was not spent, or was released before.")
         return Stored(found[0], metric, found[1], ends, released, about, tuple(keys), numbers)
 
-    def spent_on(self, metric: str, day: str) -> int:
-        """How many windows of a day are spent."""
-        query = "SELECT count(*) FROM windows WHERE metric = ? AND day = ?"
-        return int(self._read(lambda connection: connection.execute(query, (metric, day)).fetchone()[0]))
-
-    def grant(self, metric: str, day: str, block: float, windows: int) -> None:
-        """Record that the ledger has a spend for so many windows of a block of time."""
-        with self._writing() as connection:
-            connection.execute("INSERT INTO grants VALUES (?, ?, ?, ?)", (metric, day, block, windows))
-
-    def granted(self, metric: str, day: str) -> dict[float, int]:
-        """For how many windows of each block of a day the ledger has a spend."""
-        query = "SELECT block, sum(windows) FROM grants WHERE metric = ? AND day = ? GROUP BY block"
+    def spent_on(self, metric: str, day: str) -> dict[str, int]:
+        """How many windows of a day are spent, by the terms they had."""
+        query = "SELECT terms, count(*) FROM windows WHERE metric = ? AND day = ? GROUP BY terms"
         return dict(self._read(lambda connection: connection.execute(query, (metric, day)).fetchall()))
+
+    def grant(self, metric: str, day: str, terms: str, windows: int) -> None:
+        """Record that the ledger has a spend for so many windows of a day, on these terms."""
+        with self._writing() as connection:
+            connection.execute("INSERT INTO grants VALUES (?, ?, ?, ?)", (metric, day, terms, windows))
+
+    def granted(self, metric: str, day: str, terms: str) -> int:
+        """For how many windows of a day the ledger has a spend on these terms."""
+        query = "SELECT coalesce(sum(windows), 0) FROM grants WHERE metric = ? AND day = ? AND terms = ?"
+        return int(self._read(lambda connection: connection.execute(query, (metric, day, terms)).fetchone()[0]))
 
     def releases(
         self,

@@ -2,7 +2,7 @@
 "use strict";
 
 const CARDS = 24;
-const WIDTH = 320, HEIGHT = 115, TOP = 6, BOTTOM = 18, LEFT = 46, RIGHT = 6;
+const WIDTH = 320, HEIGHT = 115, TOP = 6, BOTTOM = 18, LEFT = 54, RIGHT = 6;
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 const state = { metrics: [], metric: null, releases: [], page: 0, cursors: new Map(), cards: new Map() };

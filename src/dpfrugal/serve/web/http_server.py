@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from dpfrugal.serve.settings import Address, Limits
 
 LARGEST_HEAD: Final = 16 << 10
 BACKLOG: Final = 512
+AT_ONCE: Final = struct.pack("ii", 1, 0)  # closed without what was not read, which the system would hold
 LEAST_READ: Final = 4096  # bytes a second that a client takes of an answer which waits for it
 
 
@@ -71,6 +73,7 @@ class BoundedProtocol(H11Protocol):
         slow = slow + 1 if unread and self._unread - unread < LEAST_READ * self.seconds else 0
         self._unread = unread
         if slow > 2:
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
             self.transport.abort()
         else:
             self._look = self.loop.call_later(self.seconds, self._look_at_answer, slow)
