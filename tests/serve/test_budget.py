@@ -7,7 +7,7 @@ import pytest
 
 import dpfrugal as dpf
 from dpfrugal.budget.ledger import Ledger
-from dpfrugal.serve.budget import Budget, Standing
+from dpfrugal.serve.budget import Budget, Standing, terms_of
 from dpfrugal.serve.settings import Metric
 from dpfrugal.serve.settings_reading import settings_of_text
 from dpfrugal.serve.store import Store
@@ -28,7 +28,7 @@ def use(budget: Budget, store: Store, one: Metric, windows: int, first: float = 
         budget.reserve(one, ends)
         if budget.may_release(one, ends):
             covered += 1
-            store.spend(one.name, ends - one.window, ends, budget.standing(one, ends).day)
+            store.spend(one.name, ends - one.window, ends, budget.standing(one, ends).day, terms_of(one))
     return covered
 
 
@@ -71,5 +71,26 @@ def test_budget__a_block_ends_with_its_day(store: Store, tmp_path: Path) -> None
     budget = Budget(store, path, 3600.0)
     last = MIDNIGHT + 86_400.0
     budget.reserve(one, last - one.window)
-    assert store.granted(one.name, "2027-01-15") == {last - 3600.0: 2}
+    assert store.granted(one.name, "2027-01-15", terms_of(one)) == 2
     assert replace(budget.standing(one, last), spent=0) == Standing("2027-01-15", 0, 1440)
+
+
+def test_budget__windows_to_come_are_paid_for_ahead_within_their_day(store: Store, tmp_path: Path) -> None:
+    one, path = metric(total=2880), tmp_path / "budget.db"
+    budget, terms = Budget(store, path, 120.0), terms_of(one)
+    budget.reserve(one, MIDNIGHT + 60.0)
+    assert store.granted(one.name, "2027-01-15", terms) == 2
+    budget.reserve(one, MIDNIGHT + 60.0, needed=2)
+    assert store.granted(one.name, "2027-01-15", terms) == 2
+    budget.reserve(one, MIDNIGHT + 60.0, needed=3)
+    assert store.granted(one.name, "2027-01-15", terms) == 4
+    budget.reserve(one, MIDNIGHT + 86_400.0 - 60.0, needed=5)  # two are left of the day
+    assert store.granted(one.name, "2027-01-15", terms) == 4
+
+
+def test_budget__windows_on_other_terms_take_their_share_of_the_day(store: Store) -> None:
+    dear, cheap = metric(total=20), metric(total=200)
+    budget = Budget(store, None, 3600.0)
+    assert use(budget, store, dear, 5) == 5  # half of its ten
+    assert budget.standing(cheap, MIDNIGHT + 60.0) == Standing("2027-01-15", 50, 100)
+    assert use(budget, store, cheap, 80, first=MIDNIGHT + 6000.0) == 50

@@ -11,6 +11,7 @@ from dpfrugal.errors import LedgerError, ReplayError
 from dpfrugal.serve.store import Store
 
 ABOUT = {"quantiles": [0.5, 0.9], "base_name": "latency_seconds"}
+TERMS = "some terms"
 
 
 def numbers(keys: int) -> np.ndarray[tuple[int, int, int], np.dtype[np.float64]]:
@@ -18,7 +19,7 @@ def numbers(keys: int) -> np.ndarray[tuple[int, int, int], np.dtype[np.float64]]
 
 
 def released(store: Store, ends: float, metric: str = "latency", keys: tuple[str, ...] = ("/a", "/ü")) -> int:
-    store.spend(metric, ends - 60.0, ends, "2027-01-15")
+    store.spend(metric, ends - 60.0, ends, "2027-01-15", TERMS)
     return store.publish(metric, ends, ends + 0.5, ABOUT, keys, numbers(len(keys))).id
 
 
@@ -41,17 +42,17 @@ def test_store__a_window_is_spent_and_published_once(store: Store) -> None:
         store.publish("latency", 120.0, 120.5, ABOUT, ["/a"], numbers(1))
     released(store, 120.0)
     with pytest.raises(ReplayError):
-        store.spend("latency", 60.0, 120.0, "2027-01-15")
+        store.spend("latency", 60.0, 120.0, "2027-01-15", TERMS)
     with pytest.raises(ReplayError):
         store.publish("latency", 120.0, 121.0, ABOUT, ["/a"], numbers(1))
-    store.spend("size", 60.0, 120.0, "2027-01-15")
-    assert [store.spent_on(name, "2027-01-15") for name in ("latency", "size")] == [1, 1]
-    assert store.spent_on("latency", "2027-01-16") == 0
+    store.spend("size", 60.0, 120.0, "2027-01-15", TERMS)
+    assert [store.spent_on(name, "2027-01-15") for name in ("latency", "size")] == [{TERMS: 1}] * 2
+    assert store.spent_on("latency", "2027-01-16") == {}
 
 
 def test_store__releases_are_found_by_metric_time_and_number(store: Store) -> None:
     ids = [released(store, 60.0 * place, metric) for place in range(2, 6) for metric in ("latency", "size")]
-    store.spend("latency", 300.0, 360.0, "2027-01-15")  # a gap: spent, and never released
+    store.spend("latency", 300.0, 360.0, "2027-01-15", TERMS)  # a gap: spent, and never released
 
     def found(**asked: object) -> list[int]:
         return [each.id for each in store.releases(**asked).releases]  # type: ignore[arg-type]
@@ -72,17 +73,17 @@ def test_store__what_is_forgotten_stays_spent(store: Store) -> None:
     newer = released(store, 180.0)
     store.forget(before=150.0)
     assert [each.id for each in store.releases().releases] == [newer]
-    assert store.spent_on("latency", "2027-01-15") == 2
+    assert store.spent_on("latency", "2027-01-15") == {TERMS: 2}
     with pytest.raises(ReplayError):
-        store.spend("latency", 60.0, 120.0, "2027-01-15")
+        store.spend("latency", 60.0, 120.0, "2027-01-15", TERMS)
     assert b"/old" not in b"".join(str(row).encode() for row in sqlite3.connect(store.path).iterdump())
 
 
-def test_store__grants_of_a_day_add_up_by_block(store: Store) -> None:
-    for block, windows in ((0.0, 3), (3600.0, 5), (0.0, 4)):
-        store.grant("latency", "2027-01-15", block, windows)
-    assert store.granted("latency", "2027-01-15") == {0.0: 7, 3600.0: 5}
-    assert store.granted("latency", "2027-01-16") == store.granted("size", "2027-01-15") == {}
+def test_store__grants_of_a_day_add_up_by_their_terms(store: Store) -> None:
+    for terms, windows in ((TERMS, 3), ("others", 5), (TERMS, 4)):
+        store.grant("latency", "2027-01-15", terms, windows)
+    assert [store.granted("latency", "2027-01-15", terms) for terms in (TERMS, "others", "none")] == [7, 5, 0]
+    assert store.granted("latency", "2027-01-16", TERMS) == store.granted("size", "2027-01-15", TERMS) == 0
 
 
 def test_store__is_for_its_owner_alone(store: Store) -> None:

@@ -28,7 +28,8 @@ SCHEMA: Final = """
 CREATE TABLE key_lists (id INTEGER PRIMARY KEY, keys TEXT NOT NULL UNIQUE);
 CREATE TABLE windows (
     id INTEGER PRIMARY KEY AUTOINCREMENT, metric TEXT NOT NULL, ends REAL NOT NULL, began REAL NOT NULL,
-    day TEXT NOT NULL, terms TEXT NOT NULL, released REAL, about TEXT, key_list INTEGER, numbers BLOB, UNIQUE (metric, ends));
+    day TEXT NOT NULL, terms TEXT NOT NULL, released REAL, about TEXT, key_list INTEGER, numbers BLOB,
+    UNIQUE (metric, ends));
 CREATE INDEX windows_by_day ON windows (metric, day);
 CREATE INDEX windows_by_end ON windows (ends);
 CREATE TABLE grants (metric TEXT NOT NULL, day TEXT NOT NULL, terms TEXT NOT NULL, windows INTEGER NOT NULL);
