@@ -36,6 +36,7 @@ def test_asked__on_one_line() -> None:
     assert compact(checked_asked(FACTS)) == "q=0.5, 0.9 of ms in a.csv, rows=7, for me"
     assert compact({"quantiles": [0.1, 0.2, 0.3, 0.4, 0.5]}) == "q=0.1, 0.2, 0.3, 0.4, … (5)"
     assert compact({"metric": "latency", "who": "me"}) == "of latency, for me"
+    assert compact({"by": ["a", "b"], "windows": None}) == "by=a, b"
     assert compact({}) == ""
 
 

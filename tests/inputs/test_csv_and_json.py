@@ -92,3 +92,13 @@ def test_csv_column__of_any_text_has_nulls_for_what_is_no_number(tmp_path: Path)
     path.write_text("x,x\n1,2\n")
     with pytest.raises(TableError, match="none of them twice"):
         header_of(FileSource.of(path))
+
+
+@pytest.mark.parametrize("line", ["62.8,secret", "alice,7", "2024-01-31,secret", "12:30:05,x", "31/1/2024,x", "-1e5,x"])
+def test_header_of__shows_no_first_line_that_may_be_data(line: str, tmp_path: Path) -> None:
+    (tmp_path / "bare.csv").write_text(f"{line}\n1,2\n")
+    source = FileSource.of(tmp_path / "bare.csv")
+    with pytest.raises(TableError, match="looks like data") as caught:
+        header_of(source, stated=False)
+    assert not any(cell in str(caught.value).removeprefix(str(source.path)) for cell in line.split(","))
+    assert header_of(source) == line.split(",")

@@ -73,3 +73,10 @@ def test_file_source__refuses_what_is_no_file_and_lines_that_fill_the_memory(
         (tmp_path / "long.txt").write_text(text, encoding="utf-8")
         with pytest.raises(TableError, match=f"line {number} is longer than 10 bytes"):
             list(FileSource.of(tmp_path / "long.txt").lines())
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lambda data: bytes(pa.compress(data, "zstd", asbytes=True))])
+def test_file_source__of_a_pipe_is_decompressed_by_its_first_bytes(pack: Any, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(pack(TEXT.encode()),)).start()
+    assert list(FileSource.of(tmp_path / "pipe").lines()) == ["x\r\n", "1\n", "\n", "2.5"]

@@ -1,5 +1,7 @@
 """Files of declared keys: text, Parquet or Arrow; what is none is refused in one sentence."""
 
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +65,14 @@ def test_read_keys__refuses_what_is_no_file(tmp_path: Path) -> None:
         read_keys(tmp_path, "page", pa.string())
     with pytest.raises(TableError, match="no such file of keys"):
         read_keys(tmp_path / "absent", "page", pa.string())
+
+
+@pytest.mark.parametrize(("content", "keys"), [(b"a\nb\n", ["a", "b"]), (b"PAR1....", None)])
+def test_read_keys__takes_text_from_a_pipe(content: bytes, keys: list[str] | None, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "keys")
+    threading.Thread(target=(tmp_path / "keys").write_bytes, args=(content,)).start()
+    if keys is not None:
+        assert read_keys(tmp_path / "keys", "key", pa.string()).to_pylist() == keys
+        return
+    with pytest.raises(TableError, match="keys in a pipe are text"):
+        read_keys(tmp_path / "keys", "key", pa.string())

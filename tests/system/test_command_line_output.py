@@ -2,11 +2,15 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dpfrugal as dpf
@@ -135,3 +139,14 @@ def test_paper__leaves_a_folder_to_the_process_that_has_it(tmp_path: Path) -> No
         done = run("paper", "--output", tmp_path, "--quick", "--figure", "1a")
     assert done.returncode == 2
     assert "Another process writes to" in done.stderr
+
+
+def test_quantile_command__prints_whole_numbers_of_a_column_of_integers(tmp_path: Path) -> None:
+    """By the column's type; a number that stands for an address keeps both of its slashes."""
+    numbers = np.random.default_rng(3).integers(2000, 2801, 20_000)
+    pq.write_table(pa.table({"ms": numbers}), tmp_path / "t.parquet")
+    pq.write_table(pa.table({"ms": numbers.astype(float)}), tmp_path / "f.parquet")
+    ask = ("-q", 0.5, "--epsilon", 1, "--algorithm", "private-quantile")
+    assert re.fullmatch(r"0\.5\t2\d\d\d\n", run("quantile", tmp_path / "t.parquet", "--column", "ms", *ask).stdout)
+    assert "." in run("quantile", tmp_path / "f.parquet", "--column", "ms", *ask).stdout.removeprefix("0.5")
+    assert "s3://b/x.db does not exist" in run("ledger", "show", "s3://b/x.db").stderr

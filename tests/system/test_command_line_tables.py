@@ -302,3 +302,19 @@ def test_sizes__are_read_as_people_write_them(text: str, size: int) -> None:
 def test_sizes__that_are_none_are_refused(text: str) -> None:
     with pytest.raises(ParameterError, match="--memory"):
         bytes_of(text)
+
+
+def test_describe_command__shows_no_first_line_of_a_file_without_a_header(tmp_path: Path) -> None:
+    """Its cells may be data: neither released as names of columns nor listed as those left out."""
+    (tmp_path / "bare.csv").write_text("".join(f"{k}.25,secret{k}\n" for k in range(3000)))
+    done = run("describe", tmp_path / "bare.csv", "--epsilon", 1)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "looks like data" in done.stderr
+    assert "secret" not in done.stderr
+    assert "0.25" not in done.stderr
+    (tmp_path / "words.csv").write_text("".join(f"word{k},secret{k}\n" for k in range(3000)))
+    done = run("describe", tmp_path / "words.csv", "--epsilon", 1)
+    assert "no column has numbers enough" in done.stderr
+    assert "secret" not in done.stdout + done.stderr
+    assert "has no columns to describe" in run("describe", tmp_path / "bare.csv", "--epsilon", 1, "--no-header").stderr
+    assert run("describe", tmp_path / "bare.csv", "--epsilon", 1, "--header").returncode == 0

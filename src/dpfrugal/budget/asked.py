@@ -60,8 +60,12 @@ def compact(asked: Mapping[str, Any]) -> str:
     ]
     said = " ".join(part for part in parts if part)
     known = ("column", "metric", "quantiles", "source", "who")
-    others = [f"{name}={value}" for name, value in asked.items() if name not in known]
+    others = [f"{name}={_listed(value)}" for name, value in asked.items() if name not in known and value is not None]
     return ", ".join([*([said] if said else []), *others, *([f"for {asked['who']}"] if asked.get("who") else [])])
+
+
+def _listed(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _fact(name: str, value: Any) -> Any:

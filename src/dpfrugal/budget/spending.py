@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from dpfrugal.budget.asked import checked_asked
 from dpfrugal.budget.ledger import STALE, Ledger
 from dpfrugal.budget.person_moves import Exposure, exposure_of, of_exposure
 from dpfrugal.budget.promises import Spend, spend_of
@@ -90,6 +91,11 @@ class Account:
     def dataset(self) -> str | None:
         """The dataset that is spent on."""
         return None if self._spend is None else self._spend.dataset
+
+    def also_asked(self, **facts: Any) -> None:
+        """More public facts for the ledger's history, before the spend: column and source, from whoever knows them."""
+        if self._spend is not None:
+            self._spend = replace(self._spend, asked=checked_asked(self._spend.asked | facts))
 
     def before_noise(self) -> None:
         """Spend, or record one more generation; it is on disk when this returns, and only then may noise be drawn."""

@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import fields
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand
@@ -94,10 +94,14 @@ def common(
         typer.echo(OVERVIEW, nl=False)
 
 
+# A path has lost a slash of what is none.
+ADDRESS: Final = re.compile(r"\b(abfss?|file|ftp|gs|hdfs|https?|s3a?|wasbs?):/(?!/)")
+
+
 def in_options(said_by_library: str) -> str:
     """A sentence of the library with the names of its parameters replaced by those of the options."""
     said = re.sub(r'\b([a-z_]+)="(\w+)"', lambda found: f"--{found[1].replace('_', '-')} {found[2]}", said_by_library)
-    said = said.replace("header=True", "--header")
+    said = ADDRESS.sub(r"\1://", said.replace("header=True", "--header"))
     found = re.match(r"(\w+)(?: and (\w+))? (?=must |is |does )", said)
     names = [name for name in found.groups() if name] if found else []
     if found is None or not PARAMETERS.issuperset(names):

@@ -175,7 +175,9 @@ def explain(description: "Description") -> None:
         changed = "replaced" if first.neighbours == "replace" else "added or removed"
         rows = "the number of rows is private" if first.items is None else f"{first.items:,} rows"
         notes.print(f"{description.split}; per {first.unit} {changed}; {rows}")
-    if description.left_out:
+    if description.left_out and first is None:
+        note("no column has numbers enough; is the first line a header?")
+    elif description.left_out:
         note(f"left out, as too few of their cells are numbers: {', '.join(description.left_out)}")
     if first is None:
         return

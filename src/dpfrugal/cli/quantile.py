@@ -2,7 +2,7 @@
 
 import io
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -179,21 +179,33 @@ def _one_scan(
     from dpfrugal.cli.estimator_from_options import estimator_from, last_release, record, shown_values
     from dpfrugal.cli.terminal.progress import progress
     from dpfrugal.cli.terminal.stderr_notes import charged, explain, explain_ledger
+    from dpfrugal.estimators.windows.window_items import states_integers
     from dpfrugal.inputs.batches import read_ahead
 
-    ledger = options.ledger()
+    ledger, whole = options.ledger(), False
     estimator = estimator_from(options, ledger, options.dataset)
     items = _items(file, column, file_format, omit_bad=options.nan_policy == "omit")
+    source = "standard input" if file == "-" else Path(file).name
+    estimator.account.also_asked(column=column, source=source)
+    if ledger is not None and options.algorithm == "private-quantile" and file != "-" and Path(file).is_file():
+        # Segments spend while rows are read: what the file will be refused for is found before.
+        rehearsal = estimator_from(options, None, None)
+        with estimator.account.before_spending():
+            for batch, _ in _items(file, column, file_format, omit_bad=False).batches:
+                rehearsal.update_many(batch)
     with charged(estimator.account):
         with progress(items.name, items.total, items.unit) as made:
             for batch, advance in read_ahead(items.batches, endless=file == "-"):
                 estimator.update_many(batch)
                 made(advance, len(batch))
+                whole = states_integers(batch)  # by the column's type, which is public
         if not estimator.items:
             raise TableError(
                 f"{'standard input' if file == '-' else file}: there are no items to estimate a quantile of."
             )
         release = last_release(estimator)
+        if whole and options.decimals is None:
+            release = replace(release, values=tuple(float(round(value)) for value in release.values))
         with kept_if_unwritten(lambda: [in_json(record(release))], ledger, options.dataset):
             if as_json:
                 typer.echo(in_json(record(release)))

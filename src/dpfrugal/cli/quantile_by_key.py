@@ -59,6 +59,7 @@ def quantile_by(
         raise ParameterError("--rounds is for files that say how many rows they have; an Arrow stream does not.")
     declared = None if keys is None else read_keys(keys, by, first.column(1).type)
     estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=declared, **options)
+    estimator.account.also_asked(column=table.name, by=by, source=Path(file).name)
     with charged(estimator.account):
         with progress(table.name, table.total, table.unit) as made:
             ends = [table.total * done // rounds for done in range(1, rounds)]

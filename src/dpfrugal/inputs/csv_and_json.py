@@ -13,6 +13,7 @@ blank line is a missing item, as databases write it.
 import csv
 import itertools
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from dpfrugal.inputs.columns import Column, attempt, chosen, damaged
 from dpfrugal.inputs.file_source import BLOCK_BYTES, FileSource
 
 HEAD_LINES = 1000
+TIME = re.compile(r"\s*\d{1,4}[-/.:]\d{1,2}([-/.:]\d{1,4})?")
 NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 UNREADABLE = (csv.Error, UnicodeDecodeError, EOFError, zlib.error, json.JSONDecodeError, RecursionError)
 
@@ -93,9 +95,18 @@ def csv_column(
     return _text_column(source, name, open_reader, bad_line, "CSV", others, item=item, beside_item=_present)
 
 
-def header_of(source: FileSource) -> list[str]:
-    """The names in the first line of a CSV file, which the caller calls a header."""
+def header_of(source: FileSource, *, stated: bool = True) -> list[str]:
+    """The names in the first line of a CSV file, which is a header by the rule that only such files have names.
+
+    Unless the caller has ``stated`` that it is one, a first line that holds a number or a time, as that of a file
+    without a header would wherever it holds any, is refused: cells must not be shown as names.
+    """
     names, _ = _header(source, [])
+    if not stated and any(_is_number(name) or TIME.match(name) for name in names):
+        raise TableError(
+            f"{source.path}: the first line looks like data, not like the names of columns: name the columns to "
+            "describe, or give the file a header."
+        )
     if any(names.count(name) > 1 or not name for name in names):
         raise TableError(f"{source.path}: the first line must name each column, and none of them twice.")
     return names

@@ -1,7 +1,7 @@
 """The bytes of a file: a regular one, or a pipe, which is read once and held.
 
-Text is decompressed by the name's last suffix, ``.gz`` or ``.zst``. A line of text has at most ``LONGEST_LINE`` bytes,
-so that no file, however small it is compressed, can fill the memory.
+Text is decompressed by the name's last suffix, ``.gz`` or ``.zst``; that of a pipe by its first bytes. A line of text
+has at most ``LONGEST_LINE`` bytes, so that no file, however small it is compressed, can fill the memory.
 """
 
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ BLOCK_BYTES: Final = 1 << 20  # what pyarrow parses at once: it refuses a line t
 LONGEST_LINE: Final = BLOCK_BYTES
 LONGEST_PIPE: Final = 1 << 30
 COMPRESSIONS: Final = {".gz": "gzip", ".zst": "zstd"}
+MAGIC: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}  # the first bytes of what was compressed
 BYTE_ORDER_MARK: Final = "\ufeff"
 
 
@@ -72,6 +73,8 @@ class FileSource:
     def decompressed(self, file: Any) -> Any:
         """The text of an open file, as a stream."""
         compression = COMPRESSIONS.get(self.path.suffix.lower())
+        if compression is None and self.content is not None:  # a pipe has no name that tells it
+            compression = next((MAGIC[magic] for magic in MAGIC if self.content.startswith(magic)), None)
         return file if compression is None else pa.input_stream(file, compression=compression)
 
     def head(self) -> bytes:

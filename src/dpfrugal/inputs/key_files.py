@@ -8,24 +8,28 @@ import pyarrow.dataset as ds
 
 from dpfrugal.errors import TableError
 from dpfrugal.inputs.columns import attempt, chosen
-from dpfrugal.inputs.files import head_of
+from dpfrugal.inputs.file_source import FileSource
 
 FORMATS: Final = {b"PAR1": "parquet", b"ARROW1": "ipc"}  # by the first bytes of a file
 
 
 def read_keys(path: Path, by: str | None, key_type: Any) -> Any:
     """The keys of a file as an Arrow array; lines of text become ``key_type``, that of the column ``by``."""
-    if not path.is_file():
+    if not path.exists() or path.is_dir():
         what = "this is a folder, not a file of keys" if path.is_dir() else "there is no such file of keys"
         raise TableError(f"{path}: {what}.")
+    source = FileSource.of(path)  # a pipe is held
     unreadable = TableError(f"{path}: this is not a readable file of keys: text in UTF-8, Parquet or Arrow.")
-    head = attempt(lambda: head_of(path), TableError(f"{path}: the file cannot be read."))
+    head = attempt(source.head, TableError(f"{path}: the file cannot be read."))
     if binary := next((FORMATS[magic] for magic in FORMATS if head.startswith(magic)), None):
+        if not source.again:
+            raise TableError(
+                f"{path}: keys in a pipe are text, one per line; give a Parquet or Arrow file by its name."
+            )
         found = attempt(lambda: ds.dataset(path, format=binary), unreadable)
         name = chosen(path, found.schema.names, by if by in found.schema.names else None)
         return attempt(lambda: found.to_table(columns=[name]).column(0), unreadable)
-    text = attempt(lambda: path.read_text(encoding="utf-8-sig"), unreadable, (UnicodeDecodeError,))
-    lines = text.splitlines()
+    lines = attempt(lambda: "".join(source.lines()).splitlines(), unreadable, (UnicodeDecodeError,))
     if path.suffix.lower() == ".csv" and lines[:1] == [by]:
         lines = lines[1:]
     if not lines:

@@ -156,6 +156,9 @@ def test_refine__finds_out_that_only_multiples_of_a_power_of_ten_occur(unit: flo
 def test_refine__has_bounds_that_are_multiples_where_only_those_occur() -> None:
     refine = Refine(Target(0.5), 7.2, (3.0, 11.0), density=0.1, grain=1.0, pooled_items=800.0, pooled_width=8000.0)
     refine.evidence.add(7.2, 0.0, 1 / 0.05**2)
+    refine.multiples = (7.0, 7.0)  # one number that holds many items: between it and the next there may be others
+    assert refine.interval(1.96) == (5.5, 8.5)
+    refine.multiples = (7.0, 8.0)
     low, high = refine.interval(1.96)
     assert (low, high) == (round(low), round(high))
     assert refine.number == 7.0

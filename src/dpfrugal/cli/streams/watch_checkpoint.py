@@ -64,6 +64,7 @@ class CheckpointFile:
         """The estimator in the checkpoint if there is one, else a new one."""
         if self.file is None or not (self.file.exists() or self.file.is_symlink()):
             estimator = make(self.ledger, dataset)
+            estimator.account.also_asked(source="standard input")
         else:
             estimator = self._restored(self.file, make(None, None), dataset)
         self._write(estimator)

@@ -115,6 +115,7 @@ class KeyedDPFrugal1U(PrivateEstimator):
                 # So many items are covered wherever they lie: all in one key, or each in a key of its own.
                 max_items_per_person=min(bounds[0], bounds[1] or bounds[0]),
                 exposure=None if discover_keys else keyed_exposure(guarantee, len(path.quantiles), *bounds),
+                asked={"quantiles": list(path.quantiles)},
             )
         )
 

@@ -51,6 +51,10 @@ def walked_quantiles_by(
             raise ParameterTypeError(f"{parameter} must be the name of a column, not {type(name).__name__}.")
     from dpfrugal.inputs.batches import regrouped
 
+    estimator.account.also_asked(column=column, by=by, source=type(data).__name__)
+    if rounds > 1 and options.get("ledger") is not None:  # what the data will be refused for is found before the spend
+        free = options | {"ledger": None, "dataset": None}
+        walked_quantiles_by(data, column, quantiles, guarantee, by=by, person=person, **free)
     rows = _rows(data) if rounds > 1 else 0
     ends = [rows * done // rounds for done in range(1, rounds)]
     data = data if estimator.discover_keys is None else typed_frame(data, [by])

@@ -94,6 +94,7 @@ class PrivateQuantile(PrivateEstimator):
                 by=type(self).__name__,
                 max_items_per_person=self._max_items_per_person,
                 exposure=self._planner.exposure,
+                asked={"quantiles": list(self._quantiles)},
             )
         )
         self._counts = self._empty_counts(self._planner)

@@ -17,13 +17,14 @@ import numpy as np
 from dpfrugal.estimators.segments.edge_placement import after, decimal_near, multiple_of, power_of_ten_up_to, roundest
 from dpfrugal.estimators.segments.evidence import Agreement, Evidence, Target
 from dpfrugal.estimators.segments.locate import HUGE, LOST, SHORTEST, interpolate
+from dpfrugal.estimators.segments.measured_rise import MeasuredRise
 from dpfrugal.estimators.segments.noisy_cdf import NoisyCdf
 
 WINDOW = 5.0  # half of the window, in standard errors of the estimate
 WIDEST = 0.6  # half of the window, in tails
 KEPT = 0.75  # of the pooled density, per measurement
 RUNGS = 3  # edges on each side of the window's middle, a standard error apart
-PROVEN = 3.0  # standard errors
+PROVEN = 3.5  # standard errors
 DOUBT = 1.0  # standard errors of the density by which a side must be emptier than the window
 
 
@@ -61,6 +62,10 @@ class Refine:
     tied: bool = False  # one number holds much of the window
     coarseness: float = 0.0  # how far the estimate may be off because items lie in heaps, as far as was seen
     proven: tuple[float, float] = (-math.inf, math.inf)  # numbers below and above the quantile, as single segments show
+    rise: MeasuredRise = field(default_factory=MeasuredRise)  # of the CDF in the window that was measured last
+    misses: tuple[float, float] = (0.0, 0.0)  # weight, and weight times what F lacks at c, of the last measurements
+    refuted: float = 0.0  # the widest grain of which a multiple was seen to hold nothing
+    multiples: tuple[float, float] = (0.0, 0.0)  # the least and the largest of the present grain's that hold their part
 
     @property
     def _counted(self) -> Literal["centre", "window", "number"]:
@@ -77,6 +82,8 @@ class Refine:
         number = roundest(low, high)
         if self.grain and number is not None:
             nearest = multiple_of(self.grain, self.estimate)
+            if self.multiples == (nearest, nearest):  # one number that holds many items is no lattice yet
+                nearest = multiple_of(self.grain, nearest + math.copysign(self.grain, self.estimate - nearest))
             return nearest if low < nearest < high else number
         return number
 
@@ -117,6 +124,8 @@ class Refine:
         self._prove(cdf)
         if self.density:
             expected = self.density * (self.estimate - centre)
+            weight = 1 / error**2
+            self.misses = KEPT * self.misses[0] + weight, KEPT * self.misses[1] + weight * (gap - expected)
             misfit = self.density * self._coarsest / 2  # of a straight line, where only some numbers occur
             residual = (gap - expected) / math.hypot(error, self.evidence.error, misfit)
         if counted == "centre":
@@ -132,6 +141,7 @@ class Refine:
         self.estimate = min(max(self.evidence.quantile(self.density, self.target.bend), low), high)
         if counted != "centre":
             self.visible = (15 + 3 * cdf.bin_noise * cdf.items) / cdf.items
+            self.rise = MeasuredRise.of(cdf, sorted({low, *rungs, centre, high}))
             self.coarseness = coarseness(cdf, rungs) if rungs else self.coarseness
         share = min(max(WINDOW * self.evidence.error, self.visible), WIDEST * self.target.tail)
         half = max(share / self.density, abs(self.estimate) * 2.0**-48, 1e-300)
@@ -211,12 +221,17 @@ class Refine:
         self.atoms = at, per_unit, noise
         if at > 5 * math.sqrt(max(at, 0.0) + noise):
             grain = decimal_near(at / per_unit) or 0.0
+            grain = 0.0 if grain <= self.refuted else grain
             self.tied = not grain and seen[0] > 0.3 * self.density * cdf.items * (self.window[1] - self.window[0])
         elif per_unit * grain > 10 * math.sqrt(per_unit * grain + noise):
             grain = 0.0  # it would have been seen
         wanted = seen[1] * grain
         if wanted - seen[0] > max(wanted / 2, 2 * math.sqrt(wanted + seen[2])):
+            self.refuted = max(self.refuted, grain)
             self.atoms, grain = seen, 0.0  # this multiple holds nothing: others that did were no lattice
+        if grain:
+            known = self.multiples if grain == self.grain else (number, number)
+            self.multiples = min(number, known[0]), max(number, known[1])
         if grain != self.grain:  # what was measured between numbers says less than it seemed to
             error = math.hypot(self.evidence.error, 0.3 * grain * self.density)
             self.evidence.forget()
@@ -255,10 +270,13 @@ class Refine:
         reach = certainty * unsure * self.evidence.error
         below, above = self._side_densities()
         low, high = self.estimate - reach / below, self.estimate + reach / above
+        if not self.grain:
+            low, high = self._risen(low, high, reach)
         if self.valley or (self.emptiness and not self.settled):
             low, high = min(low, self.window[0]), max(high, self.window[1])
         if self.grain:
-            return multiple_of(self.grain, low), multiple_of(self.grain, high)
+            unseen = self.grain / 2 if self.multiples[0] == self.multiples[1] else 0.0
+            return multiple_of(self.grain, low) - unseen, multiple_of(self.grain, high) + unseen
         low = min(low, max(low - self.coarseness, self.proven[0]))
         high = max(high, min(high + self.coarseness, self.proven[1]))
         unit = power_of_ten_up_to(self._coarsest)
@@ -266,6 +284,18 @@ class Refine:
             return low, high
         beyond = unit / 2 if high - low < 2 * unit else 0.0  # if only multiples of it occur, one must be among them
         return min(low, multiple_of(unit, low - beyond)), max(high, multiple_of(unit, high + beyond))
+
+    def _risen(self, low: float, high: float, reach: float) -> tuple[float, float]:
+        """The ends, moved out to where the CDF was seen to have moved by ``reach``; at most to what is proven.
+
+        Where items lie in heaps the CDF is a stair, and neither a density nor the mean of steps says where it rises.
+        """
+        lack = 0.0 if not self.misses[0] else self.misses[1] / self.misses[0]
+        doubt = 0.0 if not self.misses[0] else 1 / math.sqrt(self.misses[0])
+        down, up = self.rise.ends(self.estimate, reach + max(0.0, -lack - doubt), reach + max(0.0, lack - doubt))
+        least = self.proven[0] if self.proven[0] < self.estimate else self.window[0]
+        most = self.proven[1] if self.proven[1] > self.estimate else self.window[1]
+        return min(low, max(down, least)), max(high, min(up, most))
 
     @property
     def _coarsest(self) -> float:

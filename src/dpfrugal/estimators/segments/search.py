@@ -15,6 +15,7 @@ from typing import Any
 from dpfrugal.estimators.segments.edge_placement import after
 from dpfrugal.estimators.segments.evidence import Agreement, Target
 from dpfrugal.estimators.segments.locate import HUGE, Locate
+from dpfrugal.estimators.segments.measured_rise import MeasuredRise
 from dpfrugal.estimators.segments.noisy_cdf import NoisyCdf
 from dpfrugal.estimators.segments.one_scan import OneScan
 from dpfrugal.estimators.segments.refine import Refine, settled_length
@@ -64,7 +65,14 @@ NAMES = {kind: name for name, kind in STAGES.items()}
 
 
 # What checkpoints of the first versions do not have.
-LATER: dict[str, Any] = {"coarseness": packed(0.0), "proven": packed((-math.inf, math.inf))}
+LATER: dict[str, Any] = {
+    "coarseness": packed(0.0),
+    "proven": packed((-math.inf, math.inf)),
+    "rise": packed(MeasuredRise()),
+    "misses": packed((0.0, 0.0)),
+    "refuted": packed(0.0),
+    "multiples": packed((0.0, 0.0)),
+}
 
 
 def _completed(record: Any) -> Any:

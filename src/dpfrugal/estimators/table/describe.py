@@ -29,7 +29,7 @@ from dpfrugal.estimators.table.choices.plan import Asked, plan_of
 from dpfrugal.estimators.table.private_quantiles import draw_release, interval_rule, rows_of, source_name
 from dpfrugal.estimators.table.release import TableRelease
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics
-from dpfrugal.estimators.table.sources.table_schemas import has_no_types, many_times, numeric_columns
+from dpfrugal.estimators.table.sources.table_schemas import has_no_types, many_times, numeric_columns, with_names
 from dpfrugal.parameters import NanPolicy, Neighbours
 from dpfrugal.privacy.guarantees import ZCDP, Guarantee, PureDP, checked_guarantee
 from dpfrugal.privacy.zcdp_conversions import rho_for
@@ -130,7 +130,7 @@ def describe(
     data = many_times(data)
     untyped = columns is None and has_no_types(data)
     if untyped:
-        data = data.of_any_text()
+        data = with_names(data)
     names = _names(data, columns, person)
     asked = Asked(
         tuple(sorted(map(parameters.exact, checked))),

@@ -89,6 +89,7 @@ class DPFrugal1U(PrivateEstimator):
                 by=type(self).__name__,
                 max_items_per_person=self._max_items_per_person,
                 exposure=walk_exposure(guarantee, len(self.quantiles), self._max_items_per_person),
+                asked={"quantiles": list(self.quantiles)},
             )
         )
         self._last: WalkRelease | None = None

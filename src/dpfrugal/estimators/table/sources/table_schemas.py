@@ -27,6 +27,14 @@ def numeric_columns(data: Any) -> list[str]:
     return found
 
 
+def with_names(data: Any) -> Any:
+    """CSV files with a header, whose cells that are no numbers are missing ones; refused where it may be data."""
+    if data.header is False:
+        raise TableError(f"{data.sources[0].path}: a file without a header has no columns to describe.")
+    header_of(data.sources[0], stated=data.header is True)
+    return data.of_any_text()
+
+
 def has_no_types(data: Any) -> bool:
     """Whether these are CSV files, whose cells are text."""
     return isinstance(data, FileSet) and _format_of(data) == "csv"
