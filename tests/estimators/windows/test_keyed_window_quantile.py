@@ -78,7 +78,7 @@ def test_discovered_keys__stay_public_and_the_others_are_forgotten() -> None:
     windows.update_many(["b"] * 500 + ["a"] * 500 + [f"secret {i}" for i in range(100)], np.arange(1_100.0))
     assert windows.keys.type == pa.null()
     assert windows.release()["key"].to_pylist() == ["a", "b"]
-    assert windows._index.size == 2, "keys that are not public do not outlive their window"
+    assert windows._keys.index.size == 2, "keys that are not public do not outlive their window"
     windows.update_many(["c"] * 700, np.arange(700.0))
     table = windows.release()
     assert table["key"].to_pylist() == ["a", "b", "c"]
@@ -107,7 +107,7 @@ def test_merge__holds_what_one_would_have_held(options: dict[str, Any], persons:
             estimator.update_many(KEYS[part], VALUES[part], **ids)
     first.merge(second.hand_over() if as_bytes else second)
     assert (first.items, second.items_in_window) == (1_500, 0)
-    assert first._index.keys.equals(one._index.keys)
+    assert first._keys.index.keys.equals(one._keys.index.keys)
     mine, all_of_it = (estimator._held.arrays() for estimator in (first, one))
     for name in mine:
         if name != "who":
@@ -197,11 +197,11 @@ def test_update_many__refuses_a_whole_batch(arguments: Any, error: Any, said: st
     options: dict[str, Any] = {"discover_keys": FOUND} if discovers else {"keys": NAMES}
     windows = dpf.KeyedWindowQuantile(0.5, ONE, **options)
     windows.update_many(["/home"], [1.0], *([["ann"]] if len(arguments) == 3 else []))
-    before = repr((windows._held.arrays(), windows._index.size, windows._people.index.size))
+    before = repr((windows._held.arrays(), windows._keys.index.size, windows._people.index.size))
     with pytest.raises(error, match=said) as refusal:
         windows.update_many(*arguments)
     assert "4242" not in str(refusal.value)
-    assert before == repr((windows._held.arrays(), windows._index.size, windows._people.index.size))
+    assert before == repr((windows._held.arrays(), windows._keys.index.size, windows._people.index.size))
     assert windows.items == 1
 
 
@@ -240,7 +240,7 @@ def test_keys__no_more_are_remembered_than_rows_are_held_and_a_flood_hides_none(
     for part in range(6):
         windows.update_many([f"{part} {n}" for n in range(60_000)], np.zeros(60_000))
         windows.update_many(["a"] * 20_000, np.full(20_000, 7.0))
-    assert windows._index.size <= 2 * (1 << 16) + 60_001
+    assert windows._keys.index.size <= 2 * (1 << 16) + 60_001
     table = windows.release()
     assert table["key"].to_pylist() == ["a"]
     assert table["value"].to_pylist() == [7.0]

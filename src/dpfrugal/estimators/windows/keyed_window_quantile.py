@@ -7,12 +7,10 @@
 [{'key': '/home', 'value': 10.0, 'upper': 10.0}, {'key': '/pay', 'value': 20.0, 'upper': 20.0}]
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
@@ -20,7 +18,7 @@ from dpfrugal.budget.spending import Account
 from dpfrugal.errors import CheckpointError, ItemError, ParameterError
 from dpfrugal.estimators.keyed.coded_rows import UNEVEN, KeyLookup, sized
 from dpfrugal.estimators.keyed.release_table import total_cost
-from dpfrugal.estimators.keyed.state_record import arrow_keys, learn, saved_keys
+from dpfrugal.estimators.keyed.state_record import arrow_keys
 from dpfrugal.estimators.table.base.kinds import FLOATS
 from dpfrugal.estimators.table.choices.group_answers import Progress, answer_groups
 from dpfrugal.estimators.table.choices.intervals import IntervalOf
@@ -30,16 +28,15 @@ from dpfrugal.estimators.table.rows.keyed_rows import KeyedRows
 from dpfrugal.estimators.windows.held_items import HeldItems
 from dpfrugal.estimators.windows.window_estimator import WindowEstimator
 from dpfrugal.estimators.windows.window_items import Batch, batch_of
+from dpfrugal.estimators.windows.window_keys import WindowKeys, check_groups
 from dpfrugal.estimators.windows.window_options import MOST_HELD, recorded_options
+from dpfrugal.estimators.windows.window_plan import WindowPlan
 from dpfrugal.estimators.windows.window_release import unit_of
-from dpfrugal.keys.arrays import is_null, null_rows
-from dpfrugal.keys.columns import typed
-from dpfrugal.keys.discovery import KeyDiscovery, declared_or_discovered, in_order_of_keys
-from dpfrugal.keys.index import MOST_KEYS, UNDECLARED, KeyIndex
+from dpfrugal.keys.discovery import KeyDiscovery, declared_or_discovered
+from dpfrugal.keys.index import MOST_KEYS
 from dpfrugal.parameters import NanPolicy, Neighbours, NullKeys
 from dpfrugal.privacy import noise
 from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
-from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents
 
 HELD_IN_ALL: Final = 1 << 24
@@ -100,51 +97,39 @@ class KeyedWindowQuantile(WindowEstimator):
         self._max_items_per_person = parameters.max_items_per_person(max_items_per_person)
         self._max_keys_per_person = parameters.max_keys_per_person(max_keys_per_person)
         self._null_keys = parameters.null_keys(null_keys)
-        self._max_keys, self._other = max_keys, other
         if hold_in_all is not None:
             parameters.integer("hold_in_all", hold_in_all, 1, MOST_HELD)
-        self._hold_in_all = hold_in_all if hold is None else None
         self._per_key = hold is not None
-        declared_or_discovered(keys, discover_keys)
-        self._index = KeyIndex(keys, max_keys=max_keys, typed=discover_keys is not None)
-        if keys is not None and other is not None:
-            typed(other, self._index.keys.type)
-            if self._index.codes(typed(other, self._index.keys.type))[0] != UNDECLARED:
-                raise ParameterError("other must not be one of keys.")
-        self._discovery: KeyDiscovery | None = None
-        self._public: Any = None  # of discovered keys those that are public, in their order
         per_person = self._max_items_per_person * (self._max_keys_per_person or 1)
-        self._plan(
-            quantile, guarantee, rows_per_person=per_person, hold=self._hold_in_all if hold is None else hold,
+        asked = WindowPlan.of(
+            quantile, guarantee, rows_per_person=per_person, hold=hold_in_all if hold is None else hold,
             sampled="table" if hold is None else "groups", neighbours=neighbours, intervals=intervals,
             confidence=confidence, interval_of=interval_of, windows=windows, nan_policy=nan_policy,
             hints=(low, high, decimals), grouped=True, counts=counts,
         )  # fmt: skip
+        discovery = None
+        declared_or_discovered(keys, discover_keys)
         if discover_keys is not None:
-            self._discovery = KeyDiscovery(discover_keys, per_person * (self._windows or 1))
-        super().__init__(
-            Account.opened(
-                *(ledger, dataset, guarantee if ledger is None else total_cost(guarantee, discover_keys)),
-                by=type(self).__name__,
-                max_items_per_person=self._max_items_per_person,
-                neighbours=neighbours,
-                asked={"quantiles": list(self._quantiles), "windows": windows},
-            )
+            discovery = KeyDiscovery(discover_keys, per_person * (asked.windows or 1))
+        self._keys = WindowKeys(keys, discovery, other, max_keys)
+        account = Account.opened(
+            *(ledger, dataset, guarantee if ledger is None else total_cost(guarantee, discover_keys)),
+            by=type(self).__name__,
+            max_items_per_person=self._max_items_per_person,
+            neighbours=neighbours,
+            asked={"quantiles": list(asked.quantiles), "windows": windows},
         )
+        super().__init__(asked, account)
 
     @property
     def discover_keys(self) -> ApproxDP | None:
         """What discovering keys costs besides; None where they were declared."""
-        return None if self._discovery is None else self._discovery.cost
+        return None if self._keys.discovery is None else self._keys.discovery.cost
 
     @property
     def keys(self) -> Any:
         """The keys that are public, as a pyarrow.Array: those declared, or those discovered so far."""
-        import pyarrow as pa
-
-        if self._discovery is None:
-            return self._index.keys
-        return pa.nulls(0) if self._public is None else self._public
+        return self._keys.public
 
     @property
     def max_items_per_person(self) -> int:
@@ -166,25 +151,21 @@ class KeyedWindowQuantile(WindowEstimator):
         if person is not None and self._per_key:
             raise ParameterError("hold, of each key, cannot be used with person; use hold_in_all.")
         with self._alone():
-            known, accepted = self._index.size, False
+            known, accepted = self._keys.index.size, False
             try:
-                lookup, values = KeyLookup(self._index, keys, self._null_keys, self._threads), sized(values)
+                lookup, values = KeyLookup(self._keys.index, keys, self._null_keys, self._threads), sized(values)
                 lookup.check_length(values)
-                groups = lookup.next(lookup.size)
-                batch = batch_of(values, self._nan_policy)
-                self._batch_kind(batch)  # refuses another type before anything is taken in
+                groups = self._keys.groups_of(lookup)
+                batch = batch_of(values, self._asked.nan_policy)
+                self._asked.kind_with(batch, self._kind)  # refuses another type before anything is taken in
                 if batch.codes.size != groups.size:
                     raise ItemError(UNEVEN)
-                if self._other is not None and self._discovery is not None and self._index.size:
-                    typed(self._other, self._index.keys.type)
-                if self._other is not None and self._discovery is None:
-                    others = (groups == UNDECLARED) & ~null_keys_of(lookup)
-                    groups = np.where(others, np.int32(self._index.size), groups)
+                self._keys.check_other()
                 who = self._persons(person, batch.codes.size)
                 accepted = True
             finally:
-                if not accepted and self._discovery is not None:
-                    self._index.forget(known)
+                if not accepted and self._keys.discovery is not None:
+                    self._keys.index.forget(known)
             self._take(batch, who, groups)
 
     def release(self, progress: Progress | None = None) -> Any:
@@ -195,14 +176,14 @@ class KeyedWindowQuantile(WindowEstimator):
         ``progress`` is called with how many of how many steps are done.
         """
         with self._alone():
-            kind, index = self._kind or FLOATS, self._index
+            kind, keys, index = self._kind or FLOATS, self._keys, self._keys.index
             rows = self._rows()
-            grouped = None if self._discovery is not None else self._declared(rows)
-            bounds, quantiles = self._base(kind), self._quantiles
+            grouped = None if keys.discovery is not None else keys.declared(rows)
+            bounds, quantiles = self._asked.base(kind), self._asked.quantiles
             noise.load()  # a kill between the count in the ledger and the release loses the window: keep that short
             window, number = self._end_window()
             with self._account.owning_up():
-                grouped = self._discovered(rows, index) if grouped is None else grouped
+                grouped = keys.discovered(rows, index) if grouped is None else grouped
                 public = GroupedRows(kind, grouped.key_columns, number, grouped.starts, grouped.sorted_codes)
                 found = answer_groups(public, self._planned, bounds, progress)
                 table = group_table(
@@ -227,109 +208,45 @@ class KeyedWindowQuantile(WindowEstimator):
             rows.keep_chosen(self._max_items_per_person, self._max_keys_per_person)
         return rows
 
-    def _declared(self, rows: KeyedRows) -> GroupedRows:
-        import pyarrow as pa
-
-        keys, size = self._index.keys, self._index.size
-        if self._other is not None:
-            keys, size = pa.concat_arrays([keys, typed(self._other, keys.type)]), size + 1
-        codes, starts = rows.by_group(np.arange(size, dtype=np.int32), size, rows.kind)
-        return GroupedRows(rows.kind, {"key": keys}, rows.rows, starts, codes)
-
-    def _discovered(self, rows: KeyedRows, index: KeyIndex) -> GroupedRows:
-        """The rows of the keys that were public before, and of those that pass discovery now; this draws noise."""
-        import pyarrow as pa
-
-        assert self._discovery is not None  # noqa: S101
-        before, size = 0 if self._public is None else len(self._public), index.size
-        counts, shown = rows.counts(size), np.zeros(size, dtype=np.bool_)
-        shown[:before] = True
-        label = UNDECLARED
-        if self._other is not None and size:
-            label = _code_of(index, self._other)
-        if label != UNDECLARED:
-            counts[label] = 0  # rows that have the label as their key are others too
-        self._discovery.restore(counts, shown)
-        passed = np.concatenate([np.arange(before, dtype=np.int64), self._discovery.found()])
-        if passed.size:
-            passed = in_order_of_keys(index.keys, passed)
-            self._public = index.keys.take(pa.array(passed, pa.int64()))
-        self._relearn()
-        keys, groups = self.keys, passed.size
-        relabel = np.full(size, UNDECLARED if self._other is None else groups, dtype=np.int32)
-        relabel[passed] = np.arange(groups, dtype=np.int32)
-        if self._other is not None:
-            one = typed(self._other, keys.type)
-            keys, groups = pa.concat_arrays([keys, one]) if len(keys) else one, groups + 1
-        codes, starts = rows.by_group(relabel, groups, rows.kind)
-        return GroupedRows(rows.kind, {"key": keys}, rows.rows, starts, codes)
-
-    def _relearn(self) -> None:
-        """Only public keys outlive a window."""
-        if self._discovery is not None:
-            self._index = KeyIndex(max_keys=self._max_keys, typed=True)
-            if self._public is not None:
-                learn(self._index, self._public)
-
     def _begin(self) -> None:
         super()._begin()
-        self._relearn()
+        self._keys.begin()
 
     def _take(self, batch: Batch, who: Any = None, groups: Any = None) -> None:
         super()._take(batch, who, groups)
-        self._prune_keys()
-
-    def _prune_keys(self) -> None:
-        """Forget keys that are not public and of which nothing is held, where they are most."""
-        index, before = self._index, 0 if self._public is None else len(self._public)
-        if self._discovery is None or self._per_key or index.size <= 2 * max(self._held.size, 1 << 16):
-            return
-        kept = np.union1d(np.arange(before), self._held.column("groups"))
-        here = np.full(index.size, UNDECLARED, dtype=np.int32)
-        here[kept] = np.arange(kept.size, dtype=np.int32)
-        self._index = KeyIndex(max_keys=self._max_keys, typed=True)
-        learn(self._index, index.keys.take(kept))
-        self._held.relabel("groups", here)
+        if not self._per_key:
+            self._keys.prune(self._held)
 
     def _empty(self) -> HeldItems:
         if not self._with_persons:
-            return HeldItems(self._hold, ("groups",), per_group=self._per_key)
-        return HeldItems(self._hold, ("groups", "who"), per_person=self._planned.asked.rows_per_person)
+            return HeldItems(self._asked.hold, ("groups",), per_group=self._per_key)
+        return HeldItems(self._asked.hold, ("groups", "who"), per_person=self._planned.asked.rows_per_person)
 
     def _adopt(self, contents: Contents, held: HeldItems) -> None:
-        if self._discovery is not None:
-            keys = arrow_keys(contents.arrays["keys"])
-            if held.column("groups").max(initial=-1) >= len(keys):
-                raise ValueError("not the keys of these rows")
-            if len(keys):
-                held.relabel("groups", self._index.codes(keys))
-        elif held.column("groups").max(initial=-1) >= self._index.size + (self._other is not None):
-            raise ValueError("not the keys of these rows")
+        self._keys.adopt(contents.arrays["keys"], held)
         super()._adopt(contents, held)
 
     def _parameters(self) -> dict[str, Any]:
-        discovery, keys = self._discovery, None
-        if discovery is None:
-            keys = hashlib.sha256(saved_keys(self._index).tobytes()).hexdigest()
-        return super()._parameters() | {
-            "keys": keys,
-            "discover_keys": None if discovery is None else discovery.cost.to_record(),
-            "other": self._other,
-            "hold": self._hold if self._per_key else None,
-            "hold_in_all": self._hold_in_all,
-            "counts": self._planned.asked.counts,
-            "max_items_per_person": self._max_items_per_person,
-            "max_keys_per_person": self._max_keys_per_person,
-            "null_keys": self._null_keys,
-            "max_keys": self._max_keys,
-        }
+        asked = super()._parameters()
+        hold = asked["hold"]
+        return (
+            asked
+            | self._keys.parameters()
+            | {
+                "hold": hold if self._per_key else None,
+                "hold_in_all": None if self._per_key else hold,
+                "counts": self._planned.asked.counts,
+                "max_items_per_person": self._max_items_per_person,
+                "max_keys_per_person": self._max_keys_per_person,
+                "null_keys": self._null_keys,
+            }
+        )
 
     def _contents(self) -> Contents:
-        if not isinstance(self._other, str | int | None):
+        if not isinstance(self._keys.other, str | int | None):
             raise CheckpointError("A window whose other is neither text nor an integer cannot be saved or handed over.")
         state, arrays = self._window_contents()
-        arrays["keys"] = saved_keys(self._index)
-        state["public"] = 0 if self._public is None else len(self._public)
+        arrays["keys"], state["public"] = self._keys.saved()
         return Contents(type(self).__name__, self._parameters(), state, arrays=arrays)
 
     @classmethod
@@ -343,29 +260,7 @@ class KeyedWindowQuantile(WindowEstimator):
             discover_keys=discovery,
             **{name: given[name] for name in own},
         )
-        if discovery:
-            public = json_values.integer_of(contents.state["public"], 0, len(keys))
-            estimator._public = keys[:public] if public else None
-            learn(estimator._index, keys)
+        estimator._keys.restore(keys, contents.state["public"])
         estimator._restore(contents)
-        groups: NDArray[Any] = estimator._held.column("groups")
-        if groups.max(initial=-1) >= estimator._index.size + (not discovery and estimator._other is not None):
-            raise ValueError("not the keys of these rows")
+        check_groups(estimator._held, estimator._keys.groups)
         return estimator
-
-
-def null_keys_of(lookup: KeyLookup) -> NDArray[np.bool_]:
-    """Which keys of a batch are null: they are dropped, and are none of the others."""
-    masks = []
-    for part in lookup.parts:
-        null = np.array([*map(is_null, part)], dtype=np.bool_) if isinstance(part, list) else null_rows(part)
-        masks.append(np.zeros(len(part), dtype=np.bool_) if null is None else null)
-    return np.concatenate([np.zeros(0, dtype=np.bool_), *masks])
-
-
-def _code_of(index: KeyIndex, key: Any) -> int:
-    """The code of one key, or -1; nothing is added."""
-    import pyarrow.compute as pc
-
-    same = pc.equal(index.keys, typed(key, index.keys.type)[0]).fill_null(False).to_numpy(zero_copy_only=False)
-    return int(np.flatnonzero(same)[0]) if same.any() else UNDECLARED

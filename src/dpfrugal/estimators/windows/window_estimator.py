@@ -7,93 +7,47 @@ window before anything is drawn for it: after a crash no window is released twic
 Two replicas' windows make one (``merge``). What is handed over is raw private state, and is taken in once.
 """
 
-import os
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal import parameters
+from dpfrugal.budget.spending import Account
 from dpfrugal.errors import CheckpointError, ItemError, ParameterError, ParameterTypeError
 from dpfrugal.estimators.base import PrivateEstimator
 from dpfrugal.estimators.keyed.state_record import arrow_keys, learn, saved_keys
-from dpfrugal.estimators.table.base.base_measure import Base
-from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS, Kind, hinted
-from dpfrugal.estimators.table.choices.intervals import IntervalOf
-from dpfrugal.estimators.table.choices.plan import Asked, plan_of
-from dpfrugal.estimators.table.private_quantiles import interval_rule
+from dpfrugal.estimators.table.base.kinds import Kind
+from dpfrugal.estimators.windows.hand_overs import HandOvers
 from dpfrugal.estimators.windows.held_items import HeldItems
 from dpfrugal.estimators.windows.window_items import Batch
 from dpfrugal.estimators.windows.window_kinds import common, recoded, record_of_kind, recorded_kind
-from dpfrugal.estimators.windows.window_options import MOST_HELD, bases_of, record_of_hints, record_of_rule
+from dpfrugal.estimators.windows.window_plan import WindowPlan
 from dpfrugal.kernels.threads import available
 from dpfrugal.keys.person_limits import People
-from dpfrugal.parameters import NanPolicy, Neighbours
-from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
+from dpfrugal.parameters import NanPolicy
 from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents, of_bytes, to_bytes
 
-# So many hand-overs are remembered, so that a repeated one is not taken in twice.
-REMEMBERED: Final = 1 << 16
 WHOSE: Final = "person must be given with every batch, or with none."
 
 
 class WindowEstimator(PrivateEstimator):
     """Items of the open window, and what ends it; a subclass adds batches and releases."""
 
-    def _plan(
-        self,
-        quantile: Any,
-        guarantee: Guarantee,
-        *,
-        rows_per_person: int,
-        hold: int | None,
-        sampled: Literal["table", "groups"] | None,
-        neighbours: Neighbours,
-        intervals: bool,
-        confidence: float,
-        interval_of: IntervalOf,
-        windows: int | None,
-        nan_policy: NanPolicy,
-        hints: tuple[Any, Any, int | None],
-        grouped: bool = False,
-        counts: bool = False,
-    ) -> None:
-        """Check what was asked for, and plan every window alike: it is public, and no item changes it."""
-        self._quantiles = parameters.quantiles(quantile)
-        self._guarantee = checked_guarantee(guarantee)
-        self._neighbours = parameters.neighbours(neighbours)
-        self._nan_policy = parameters.nan_policy(nan_policy)
-        self._hold = None if hold is None else parameters.integer("hold", hold, 1, MOST_HELD)
-        self._windows = None if windows is None else parameters.integer("windows", windows, 1, 10**9)
-        rule = interval_rule(intervals, confidence, interval_of)
-        if rule is not None and rule.of == "table" and hold is not None:
-            raise ParameterError('interval_of="table" needs every item of a window: add hold=None.')
-        self._hints = hints
-        self._bases = bases_of(hints)
-        asked = Asked(
-            tuple(sorted(map(parameters.exact, self._quantiles))),
-            self._guarantee,
-            self._neighbours,
-            grouped=grouped,
-            rows_per_person=rows_per_person,
-            intervals=rule,
-            counts=parameters.truth("counts", counts),
-            sampled=None if hold is None else sampled,
-            windows=self._windows or 1,
-        )
-        self._planned = plan_of(asked)
+    def __init__(self, asked: WindowPlan, account: Account) -> None:
+        self._asked, self._planned, self._guarantee = asked, asked.plan, asked.guarantee
         self._kind: Kind | None = None
         self._threads = available()
         self._items_before = self._released = 0
-        self._taken_over: dict[str, None] = {}
+        self._hand_overs = HandOvers()
         self._with_persons: bool | None = None
         self._begin()
+        super().__init__(account)
 
     @property
     def quantiles(self) -> tuple[float, ...]:
         """The quantiles that are estimated, in the caller's order."""
-        return self._quantiles
+        return self._asked.quantiles
 
     @property
     def windows_released(self) -> int:
@@ -103,17 +57,17 @@ class WindowEstimator(PrivateEstimator):
     @property
     def items(self) -> int | None:
         """How many items have been taken in since the beginning; None where their number is private."""
-        return None if self._neighbours == "add-remove" else self._items_before + self._number()
+        return None if self._asked.neighbours == "add-remove" else self._items_before + self._number()
 
     @property
     def items_in_window(self) -> int | None:
         """How many items the open window has had, omitted ones included; None where their number is private."""
-        return None if self._neighbours == "add-remove" else self._number()
+        return None if self._asked.neighbours == "add-remove" else self._number()
 
     @property
     def nan_policy(self) -> NanPolicy:
         """What becomes of items that are NaN or null."""
-        return self._nan_policy
+        return self._asked.nan_policy
 
     def discard(self) -> None:
         """Forget the items of the open window without a release."""
@@ -144,17 +98,13 @@ class WindowEstimator(PrivateEstimator):
             raise ParameterTypeError(f"other must be a {type(self).__name__} or bytes, not {type(other).__name__}.")
         self._check_same(contents.kind, contents.parameters)
         with self._alone():
-            name = contents.state["hand_over"]
-            if not isinstance(name, str) or name in self._taken_over:
-                raise CheckpointError("This window was taken in before: its items would count twice.")
+            name = self._hand_overs.check(contents.state)
             self._settle()
             try:
                 self._take_over(contents)
             except (LookupError, TypeError, ValueError, AttributeError):
                 raise CheckpointError("other holds no window that could be taken in.") from None
-            self._taken_over[name] = None
-            while len(self._taken_over) > REMEMBERED:
-                del self._taken_over[next(iter(self._taken_over))]
+            self._hand_overs.remember(name)
 
     def _check_same(self, kind: str, others: dict[str, Any]) -> None:
         mine = self.parameters()
@@ -174,7 +124,7 @@ class WindowEstimator(PrivateEstimator):
             self._account.before_noise()  # a checkpoint from before it is stale: its items are elsewhere now
             self._items_before += self._number()
             self._begin()
-        contents.state["hand_over"] = os.urandom(16).hex()
+        contents.state.update(HandOvers.mark())
         return contents
 
     def _take_over(self, contents: Contents) -> None:
@@ -202,7 +152,8 @@ class WindowEstimator(PrivateEstimator):
 
     def _end_window(self) -> tuple[int, int]:
         """Count the window in the ledger, then forget its items; its number, and how many items it had."""
-        if self._windows is not None and self._account.generation and not self._account.generation % self._windows:
+        windows = self._asked.windows
+        if windows is not None and self._account.generation and not self._account.generation % windows:
             self._account.spend_again()
         self._account.before_noise()
         number = self._number()
@@ -233,31 +184,7 @@ class WindowEstimator(PrivateEstimator):
             return self._parameters()
 
     def _parameters(self) -> dict[str, Any]:
-        asked = self._planned.asked
-        return {
-            "quantiles": json_values.packed(self._quantiles),
-            "guarantee": self._guarantee.to_record(),
-            "hold": self._hold,
-            "neighbours": self._neighbours,
-            "intervals": record_of_rule(asked.intervals),
-            "hints": record_of_hints(self._hints),
-            "windows": self._windows,
-            "nan_policy": self._nan_policy,
-        }
-
-    def _base(self, kind: Kind) -> Base:
-        """The answers that hints leave among those of a type; an error where they are none of it."""
-        if kind.name not in self._bases:
-            self._bases[kind.name] = hinted(kind, *self._hints)
-        return self._bases[kind.name]
-
-    def _batch_kind(self, batch: Batch) -> Kind | None:
-        """The type of answers with this batch; integers stay what they are where hints allow it."""
-        if batch.kind is None or not batch.codes.size:  # it states no type
-            return self._kind
-        kind = FLOATS if batch.kind is INTEGERS and INTEGERS.name not in self._bases else batch.kind
-        self._base(kind)
-        return common(self._kind, kind)
+        return self._asked.record()
 
     def _become(self, kind: Kind | None) -> None:
         """Answers are of this type from now on."""
@@ -269,7 +196,7 @@ class WindowEstimator(PrivateEstimator):
         """Hold a batch that was accepted; rows of no group are not held."""
         if not batch.codes.size:
             return
-        kind = self._batch_kind(batch)
+        kind = self._asked.kind_with(batch, self._kind)
         codes = batch.codes if kind is None else batch.of_kind(kind)
         self._become(kind)
         parts: dict[str, Any] = {"codes": codes, "priorities": self._held.priorities(codes.size)}
@@ -324,7 +251,7 @@ class WindowEstimator(PrivateEstimator):
             "kind": record_of_kind(self._kind),
             "persons": self._with_persons,
             "limit": limit,
-            "taken_over": list(self._taken_over),
+            "hand_overs": self._hand_overs.record(),
         }
         arrays = self._held.arrays() | {"limits": limits}
         if self._with_persons:
@@ -352,13 +279,15 @@ class WindowEstimator(PrivateEstimator):
         self._with_persons = state["persons"]
         self._items_before = json_values.integer_of(state["items_before"])
         self._released = json_values.integer_of(state["released"])
-        self._taken_over = dict.fromkeys(str(name) for name in json_values.list_of(state["taken_over"]))
+        self._hand_overs = HandOvers.of_record(state["hand_overs"])
         if "people" in contents.arrays:
             learn(self._people.index, arrow_keys(contents.arrays["people"]))
             if self._held.column("who").max(initial=-1) >= self._people.index.size:
                 raise ValueError("not the persons of these items")
 
     def _forget(self) -> None:
+        """Begin an empty window. What was taken in after the checkpoint is not known by name any more, but by age."""
+        self._hand_overs.lose()
         self._begin()
 
     def __repr__(self) -> str:

@@ -34,6 +34,7 @@ from dpfrugal.estimators.windows.typed_items import TIMES, Time
 from dpfrugal.estimators.windows.window_estimator import WindowEstimator
 from dpfrugal.estimators.windows.window_items import batch_of
 from dpfrugal.estimators.windows.window_options import recorded_options
+from dpfrugal.estimators.windows.window_plan import WindowPlan
 from dpfrugal.estimators.windows.window_release import WindowRelease, window_release
 from dpfrugal.parameters import NanPolicy, Neighbours
 from dpfrugal.privacy.guarantees import Guarantee
@@ -84,20 +85,19 @@ class WindowQuantile(WindowEstimator):
     ) -> None:
         self._pending: list[int | float] = []
         self._max_items_per_person = parameters.max_items_per_person(max_items_per_person)
-        self._plan(
+        asked = WindowPlan.of(
             quantile, guarantee, rows_per_person=self._max_items_per_person, hold=hold, sampled="table",
             neighbours=neighbours, intervals=intervals, confidence=confidence, interval_of=interval_of,
             windows=windows, nan_policy=nan_policy, hints=(low, high, decimals),
         )  # fmt: skip
-        super().__init__(
-            Account.opened(
-                *(ledger, dataset, guarantee),
-                by=type(self).__name__,
-                max_items_per_person=self._max_items_per_person,
-                neighbours=neighbours,
-                asked={"quantiles": list(self._quantiles), "windows": windows},
-            )
+        account = Account.opened(
+            *(ledger, dataset, guarantee),
+            by=type(self).__name__,
+            max_items_per_person=self._max_items_per_person,
+            neighbours=neighbours,
+            asked={"quantiles": list(asked.quantiles), "windows": windows},
         )
+        super().__init__(asked, account)
 
     @property
     def max_items_per_person(self) -> int:
@@ -116,7 +116,7 @@ class WindowQuantile(WindowEstimator):
             if item is None or isinstance(item, TIMES):
                 self.update_many([item])
                 return
-            number = admitted(item, self._nan_policy)
+            number = admitted(item, self._asked.nan_policy)
         if len(self._pending) >= MOST_PENDING:  # first: what is refused here must not take the item in
             with self._alone():
                 self._settle()
@@ -130,8 +130,8 @@ class WindowQuantile(WindowEstimator):
         """Take in a batch: all of it, or, where any of it is refused, nothing. ``person`` has an id for each item."""
         with self._alone():
             self._settle()
-            batch = batch_of(items, self._nan_policy)
-            self._batch_kind(batch)  # refuses another type before anything is taken in
+            batch = batch_of(items, self._asked.nan_policy)
+            self._asked.kind_with(batch, self._kind)  # refuses another type before anything is taken in
             self._take(batch, self._persons(person, batch.codes.size))
 
     def release(self) -> WindowRelease:
@@ -139,12 +139,12 @@ class WindowQuantile(WindowEstimator):
         with self._alone():
             self._settle()
             kind = self._kind or FLOATS
-            bounds = self._base(kind)
+            bounds = self._asked.base(kind)
             rows = self._ordered(kind, bounds)
             rows.prepare(ranks_of(self._planned, rows.rows))
             window, number = self._end_window()
             with self._account.owning_up():
-                release = draw_release(rows, number, self._planned, bounds, kind, self._quantiles)
+                release = draw_release(rows, number, self._planned, bounds, kind, self._asked.quantiles)
             return window_release(release, window, has_persons=bool(self._with_persons))
 
     def _ordered(self, kind: Kind, bounds: Base) -> OrderStatistics:
@@ -164,8 +164,8 @@ class WindowQuantile(WindowEstimator):
 
     def _empty(self) -> HeldItems:
         if not self._with_persons:
-            return HeldItems(self._hold)
-        return HeldItems(self._hold, ("who",), per_person=self._max_items_per_person)
+            return HeldItems(self._asked.hold)
+        return HeldItems(self._asked.hold, ("who",), per_person=self._max_items_per_person)
 
     def _begin(self) -> None:
         super()._begin()
