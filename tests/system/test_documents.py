@@ -37,6 +37,20 @@ def test_documents__are_wrapped(document: Path) -> None:
             assert len(line) <= 120, f"line {number}"
 
 
+def test_contributing__names_what_is_there_in_fewer_lines_than_there_are_folders() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    there = {path.name for top in ("src", "tests") for path in (ROOT / top).rglob("*") if path.name != "__pycache__"}
+    named = re.findall(r"`([\w/]+(?:\.py|/))`", "\n".join(rows))
+    assert len(named) > 40
+    for name in named:
+        assert set(name.rstrip("/").split("/")) - {"tests"} <= there, name
+    folders = [path for path in (ROOT / "src" / "dpfrugal").rglob("*/") if path.name != "__pycache__"]
+    layers = text[text.index("| layer |") :].split("\n\n")[0].splitlines()[2:]
+    assert len(layers) <= len(folders)
+    assert sum(line.startswith("| ") and not line.startswith("| |") for line in layers) == 10
+
+
 def test_site__has_every_file_that_its_configuration_names() -> None:
     """``make docs`` builds it; this finds what a fresh clone would lack."""
     named = re.findall(r"[\w/.-]+\.(?:md|py|css)\b", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))

@@ -1,6 +1,6 @@
-"""Engines: tables too large for one process are counted where they are, by Spark, DuckDB or Polars.
+"""Engines: tables that Spark, DuckDB, Polars or a database holds are read where they are.
 
-No algorithm is here. ``PrivateQuantile`` asks for counts between public edges; an engine counts.
+An engine delivers exact windows of order statistics and numbers of rows; what is private is chosen here, once.
 """
 
 
