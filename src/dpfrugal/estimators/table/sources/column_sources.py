@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpfrugal.errors import ItemError, ItemTypeError, ParameterError, ParameterTypeError, TableError
+from dpfrugal.errors import ItemError, ItemTypeError, ParameterError, ParameterTypeError
 from dpfrugal.inputs.file_sets import FileSet
 
 # The unit of Arrow that holds a unit of numpy exactly.
@@ -80,38 +80,19 @@ def _of_table(data: Any, column: str) -> ColumnSource:
     if hasattr(data, "iloc") and hasattr(data, "columns"):  # pandas: the column is at hand as it is
         dataframes.present([column], list(data.columns))
         return _in_memory(list(_of_python(data[column])))
-    if library == "pyspark":
-        dataframes.present([column], list(data.columns))
-        table = _run(lambda: data.select(f"`{column.replace('`', '``')}`").toArrow())
-        return _in_memory(table.column(0).chunks)
-    if hasattr(data, "collect") and hasattr(data, "collect_schema"):  # a lazy frame of polars
-        dataframes.present([column], _run(data.collect_schema).names())
-        data = _run(data.select(column).collect)
     if isinstance(data, pa.Table):
         dataframes.present([column], data.column_names)
         return _in_memory(data.column(column).chunks)
 
     def read() -> Iterator[Any]:
-        table = data
-        if hasattr(data, "scanner"):  # a dataset of Arrow
-            dataframes.present([column], data.schema.names)
-            table = data.scanner(columns=[column]).to_reader()
-        for batch in dataframes.batches(table, [column]):
+        for batch in dataframes.batches(data, [column]):
             yield batch.column(batch.schema.names.index(column))
 
+    if library == "pyspark" or hasattr(data, "collect_schema"):  # a plan, which is run once
+        return _in_memory(list(read()))
     from_files = hasattr(data, "scanner")
-    again = from_files or library == "duckdb"
-    in_memory = library in ("polars", "pyarrow") and not from_files and not isinstance(data, pa.RecordBatchReader)
-    return ColumnSource(read, again, in_memory)
-
-
-def _run(plan: Callable[[], Any]) -> Any:
-    """What a plan gives; the messages of one that fails may quote data, so they are left behind."""
-    try:
-        return plan()
-    except Exception:  # noqa: S110 - each library has its own; what it says is not passed on
-        pass
-    raise TableError("data: its plan fails when it is run; run it by itself to see why.")
+    in_memory = library == "pyarrow" and not from_files and not isinstance(data, pa.RecordBatchReader)
+    return ColumnSource(read, from_files or library == "duckdb", in_memory)
 
 
 def _of_python(data: Any) -> Iterator[Any]:

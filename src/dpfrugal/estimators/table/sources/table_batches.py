@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dpfrugal.errors import ParameterError, ParameterTypeError, TableError
+from dpfrugal.errors import ParameterError
 from dpfrugal.estimators.table.sources.column_sources import NO_HEADER, source_of
 from dpfrugal.inputs import dataframes
-from dpfrugal.inputs.columns import attempt
 from dpfrugal.inputs.file_sets import FileSet
 from dpfrugal.keys.arrays import holds_objects
 from dpfrugal.keys.object_columns import typed_frame
@@ -36,7 +35,7 @@ def table_batches(
     if header is not None:
         raise ParameterError(NO_HEADER)
     names = list(dict.fromkeys([column, *beside]))
-    reader = _reader(_with_fixed_types(data, column, shown), names)
+    reader = dataframes.reader(_with_fixed_types(data, column, shown), names)
     yield pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in reader.schema], schema=reader.schema)
     yield from dataframes.batches(reader, names)
 
@@ -60,39 +59,3 @@ def _with_fixed_types(data: Any, column: str, shown: list[str]) -> Any:
     numbers = all(isinstance(array, np.ndarray) for array in arrays)
     values = pa.array(np.concatenate(arrays)) if numbers else pa.chunked_array(arrays)
     return data.assign(**{column: pd.Series(pd.arrays.ArrowExtensionArray(values), index=data.index)})
-
-
-def _reader(data: Any, names: list[str]) -> Any:
-    """A reader of at least these columns, and where that is easily said of no others."""
-    import pyarrow as pa
-
-    if isinstance(data, pa.RecordBatchReader):
-        return data
-    if hasattr(data, "collect") and hasattr(data, "collect_schema"):  # a lazy frame of polars
-        _present(names, data.collect_schema().names())
-        data = attempt(lambda: data.select(names).collect(), TableError(FAILED), (Exception,))
-    elif hasattr(data, "scanner"):  # a dataset of Arrow
-        _present(names, data.schema.names)
-        return attempt(lambda: data.scanner(columns=names).to_reader(), TableError(dataframes.UNREADABLE))
-    elif hasattr(data, "toArrow"):  # a Spark DataFrame
-        _present(names, data.columns)
-        data = attempt(
-            lambda: data.select(*(f"`{name}`" for name in names)).toArrow(), TableError(FAILED), (Exception,)
-        )
-    if isinstance(data, pa.RecordBatch):
-        data = pa.Table.from_batches([data])
-    if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__dataframe__")):
-        raise ParameterTypeError(f"data must be {dataframes.ACCEPTED}, not {type(data).__name__}.")
-    _present(names, list(getattr(data, "column_names", getattr(data, "columns", names))))
-    failure = TableError(dataframes.UNREADABLE)
-    return attempt(lambda: dataframes._reader(dataframes._narrowed(data, names)), failure, (TypeError, ValueError))
-
-
-FAILED = "data: the plan of the table failed; collect() it to see why."
-
-
-def _present(names: list[str], there: list[Any]) -> None:
-    for name in names:
-        if there.count(name) != 1:
-            found = "no column" if name not in there else "more than one column"
-            raise TableError(f"data: there is {found} {name!r}; there are {', '.join(map(repr, there))}.")
