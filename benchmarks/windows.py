@@ -1,8 +1,10 @@
 """Windows: what taking in and releasing costs, lines a second of ``dpfrugal watch``, and its memory over many windows.
 
-``python -m benchmarks.windows``; rates are per second of processor time on one core, as other processes may run.
+``python -m benchmarks.windows``; rates are per second of processor time on one core, as other processes may run. With
+``--curve FILE`` it draws the memory alone.
 """
 
+import argparse
 import json
 import math
 import os
@@ -115,41 +117,79 @@ def processor_time(arguments: list[str], path: Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def remembering() -> Iterator[str]:
-    """Resident memory at the end of each of 60 windows of a million lines."""
-    block = ("".join(f"{n:.3f}\n" for n in np.random.default_rng(1).lognormal(3, 1, 20_000))).encode()
+def remembering(curve: Path | None) -> Iterator[str]:
+    """Resident memory at the end of each of 60 windows: an hour of minutes."""
+    found = {
+        f"{MEMORY_LINES:,} plain lines": at_the_ends(
+            MEMORY_LINES,
+            "".join(f"{n:.3f}\n" for n in np.random.default_rng(1).lognormal(3, 1, 20_000)),
+        )
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        options, text = next((options, text) for name, options, text in streams(Path(folder)) if name == "--json-lines")
+        lines = MEMORY_LINES // 5
+        block = "".join(text.splitlines(keepends=True)[:20_000])
+        found[f"{lines:,} JSON lines with keys"] = at_the_ends(lines, block, *options)
+    for name, sizes in found.items():
+        shown = ", ".join(str(each) for each in sizes[:: MEMORY_WINDOWS // 12])
+        yield (
+            f"\nResident memory over {MEMORY_WINDOWS} windows of {name}, every fifth, in MB: {shown} "
+            f"(largest {max(sizes)})."
+        )
+    if curve is not None:
+        draw(curve, found)
+
+
+def at_the_ends(lines: int, block: str, *options: str) -> list[int]:
+    """Megabytes of ``watch`` at the end of each window of so many lines."""
     process = subprocess.Popen(
-        command("--every", str(MEMORY_LINES)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        command("--every", str(lines), *options), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
     )
     assert process.stdin is not None
     assert process.stdout is not None
     feed = process.stdin
 
     def write() -> None:
-        for _ in range(MEMORY_WINDOWS * MEMORY_LINES // 20_000 + 1):
-            feed.write(block)
+        for _ in range(MEMORY_WINDOWS * lines // block.count("\n") + 1):
+            feed.write(block.encode())
         feed.close()
 
     writer = threading.Thread(target=write)
     writer.start()
     found = []
     for _ in range(MEMORY_WINDOWS):
-        process.stdout.readline()
+        for _ in range(3 if options else 1):  # one line for each key
+            process.stdout.readline()
         status = Path(f"/proc/{process.pid}/statm").read_text().split()
         found.append(int(status[1]) * os.sysconf("SC_PAGE_SIZE") // 1_000_000)
     writer.join()
     process.stdout.read()
     process.wait()
-    shown = ", ".join(str(each) for each in found[:: MEMORY_WINDOWS // 12])
-    yield (
-        f"\nResident memory over {MEMORY_WINDOWS} windows of {MEMORY_LINES:,} lines, every fifth, in MB: {shown} "
-        f"(largest {max(found)})."
-    )
+    return found
+
+
+def draw(path: Path, found: dict[str, list[int]]) -> None:
+    """Memory over the windows."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8, 3), layout="constrained")
+    for name, sizes in found.items():
+        axes.plot(range(1, len(sizes) + 1), sizes, label=f"windows of {name}")
+    axes.set(xlabel="window", ylabel="resident memory, MB", ylim=(0, None), xlim=(1, MEMORY_WINDOWS))
+    axes.legend(loc="lower right")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
 
 
 def main() -> None:
-    for part in (taking_in, reading, remembering):
-        for line in part():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--curve", type=Path, help="only the memory, drawn into this file")
+    curve = parser.parse_args().curve
+    for part in (remembering(curve),) if curve is not None else (taking_in(), reading(), remembering(None)):
+        for line in part:
             print(line, flush=True)
 
 
