@@ -8,9 +8,11 @@ import pytest
 
 import dpfrugal as dpf
 from dpfrugal.engines import bracket_search
+from dpfrugal.engines.sql import table as sql_table
 from dpfrugal.errors import ItemError, TableError
 from dpfrugal.estimators.table.rows.engine_rows import EngineColumn, all_rows
 from dpfrugal.estimators.table.rows.engine_tables import Assigned
+from dpfrugal.estimators.table.rows.grouped_rows import groups_of, read_groups
 from dpfrugal.estimators.table.rows.order_statistics import Reach, SortedRows
 from tests.engines.holders import Holder, check, codes_by_key, flights, grouped, opened, typed
 from tests.engines.sql.databases import clickhouse_table, duckdb_table, postgres_table, sqlite_table
@@ -62,6 +64,8 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Brackets are searched for in tables of a few thousand rows too, in several rounds."""
     for name, value in {"WHOLE": 50, "FEW": 50, "COLLECTED": 600, "TIMES_WANTED": 1, "LEAST_SAMPLE": 64}.items():
         monkeypatch.setattr(bracket_search, name, value)
+    for name in ("LARGE", "LARGE_GROUPS"):
+        monkeypatch.setattr(sql_table, name, 50)
 
 
 def same_windows(hold: Holder, table: pa.Table, value: str, by: tuple[str, ...]) -> None:
@@ -149,6 +153,36 @@ def test_engines__the_front_doors_answer_as_on_one_machine(hold: Holder) -> None
     assert discovered.select(["origin", "carrier"]).to_pylist() == sorted(
         discovered.select(["origin", "carrier"]).to_pylist(), key=lambda each: (each["origin"], each["carrier"])
     )
+
+
+def all_windows(grouped_: Any) -> dict[tuple[Any, ...], list[int]]:
+    """All rows of each group."""
+    names = list(zip(*(column.to_pylist() for column in grouped_.key_columns.values()), strict=True))
+    reach = all_rows(int(grouped_.sizes.max()))
+    grouped_.prepare([reach])
+    found = {}
+    for here, part in grouped_.parts():
+        windows = part.window(0, reach)
+        for at, group in enumerate(np.arange(len(names))[here].tolist()):
+            found[names[group]] = windows.codes[windows.starts[at] : windows.starts[at + 1]].tolist()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("by", "keys", "label"),
+    [("name", ["k0'\"", "k2'\"", "nobody"], "rest"), (["key", "name"], [(1, "k1'\""), (2, "k0'\"")], (99, "rest"))],
+)
+def test_engines__null_and_other_keys_are_groups_as_on_one_machine(
+    hold: Holder, by: Any, keys: list[Any], label: Any
+) -> None:
+    table = typed()
+    options: Any
+    for null_keys in ("drop", "group"):
+        for other in (None, label):
+            options = {"keys": keys, "null_keys": null_keys, "other": other}
+            expected = all_windows(read_groups(table, "integer", by, **options))
+            assert all_windows(groups_of(hold(table), "integer", by, **options)) == expected
+            assert (null_keys == "group") == any(None in key for key in expected)
 
 
 @pytest.mark.parametrize("by", [(), ("key",)])

@@ -34,6 +34,8 @@ def source_of(data: Any) -> TableSource | None:
 
 
 class _Relation(TableSource):
+    groups_nulls = True
+
     def __init__(self, relation: Any) -> None:
         self._relation = relation
 
@@ -58,6 +60,7 @@ class DuckDBTable(BracketedTable):
         self._present = f"{value} IS NOT NULL" + (f" AND NOT isnan({value})" if kinds[columns.value] in FLOATS else "")
         self._relation, self._everyone = relation, None
         self._keys = [f"key_{k}" for k in range(len(columns.by))]
+        self._own, self._equal = [f"own_{k}" for k in range(len(columns.by))], "="
         named = [f"{value} AS value", *(f"{quoted(name)} AS key_{k}" for k, name in enumerate(columns.by))]
         if columns.person is not None:
             named.append(f"{quoted(columns.person)} AS person")
@@ -82,19 +85,21 @@ class DuckDBTable(BracketedTable):
 
     def sizes(self, assigned: Assigned, counts: Any) -> Codes:
         """The rows of each group."""
+        if any(column.null_count for column in assigned.keys.columns):
+            self._equal = "IS NOT DISTINCT FROM"
         if self._columns.person is None:
             found = np.zeros(assigned.groups, dtype=np.int64)
             np.add.at(found, assigned.keys.column("group").to_numpy(), counts.column("present").to_numpy())
             return found
-        self._everyone = assigned.keys.rename_columns([*self._keys, "group"])
-        rows = self._queried(self._counting(0), assigned.keys.rename_columns([*self._keys, "number"]))
+        self._everyone = assigned.keys.rename_columns([*self._own, "group"])
+        rows = self._queried(self._counting(0), assigned.keys.rename_columns([*self._own, "number"]))
         found = np.zeros(assigned.groups, dtype=np.int64)
         found[rows.column("number").to_numpy()] = rows.column("rows").to_numpy()
         return found
 
     def scan(self, brackets: Any, quantiles: int, *, counted: bool, by_value: bool) -> tuple[Any, Any]:
         """Counts and rows from one statement, and so from one state of the table."""
-        table = brackets.rename_columns([*self._keys, *brackets.column_names[len(self._keys) :]])
+        table = brackets.rename_columns([*self._own, *brackets.column_names[len(self._own) :]])
         inside = " OR ".join(
             f"(value >= low_{k} OR low_{k} IS NULL) AND (value <= high_{k} OR high_{k} IS NULL)"
             for k in range(quantiles)
@@ -126,12 +131,15 @@ class DuckDBTable(BracketedTable):
 
     def _joined(self, most: str) -> str:
         """The rows that count, with the brackets of their group."""
-        using = (
-            f"JOIN dpfrugal_brackets USING ({', '.join(self._keys)})" if self._keys else "CROSS JOIN dpfrugal_brackets"
-        )
+        using = self._join("dpfrugal_brackets")
         if self._columns.person is None:
             return f"(SELECT {self._named} FROM {self._view} WHERE ({self._present}) AND {most}) {using}"
         return f"(SELECT * FROM ({self._chosen()}) WHERE {most}) {using}"
+
+    def _join(self, table: str) -> str:
+        """A join with a table that has the keys as ``own_0`` and so on."""
+        same = (f"{key} {self._equal} own_{k}" for k, key in enumerate(self._keys))
+        return f"JOIN {table} ON {' AND '.join(same)}" if self._keys else f"CROSS JOIN {table}"
 
     def _chosen(self) -> str:
         """Of each person so many rows, those with the smallest priorities; which they are depends on these rows only.
@@ -140,7 +148,7 @@ class DuckDBTable(BracketedTable):
         same in every scan, whatever the order of rows.
         """
         limits, keys = self._columns, ", ".join(self._keys)
-        using = f"JOIN dpfrugal_everyone USING ({keys})" if self._keys else "CROSS JOIN dpfrugal_everyone"
+        using = self._join("dpfrugal_everyone")
         own = f"{keys}, " if keys else ""
         numbered = (
             f'SELECT {own}value, person, "group", row_number() OVER (PARTITION BY person, {own}value) AS copy '

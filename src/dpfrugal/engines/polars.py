@@ -31,6 +31,8 @@ def source_of(data: Any) -> TableSource | None:
 
 
 class _Frame(TableSource):
+    groups_nulls = True
+
     def __init__(self, frame: Any) -> None:
         self._frame = frame
 
@@ -57,6 +59,7 @@ class PolarsTable(BracketedTable):
         self._columns, self._value_type = columns, value_type
         self._seed = secrets.randbits(62)
         self._everyone: Any = None
+        self._nulls = False  # whether rows whose key has a null are a group
         self._keys = [f"key_{k}" for k in range(len(columns.by))]
         named = [pl.col(columns.value).alias("value")]
         for key, name in zip(self._keys, columns.by, strict=True):
@@ -87,6 +90,7 @@ class PolarsTable(BracketedTable):
     def sizes(self, assigned: Assigned, counts: Any) -> Codes:
         """The rows of each group."""
         found = np.zeros(assigned.groups, dtype=np.int64)
+        self._nulls = any(column.null_count for column in assigned.keys.columns)
         if self._columns.person is None:
             np.add.at(found, assigned.keys.column("group").to_numpy(), counts.column("present").to_numpy())
             return found
@@ -134,7 +138,7 @@ class PolarsTable(BracketedTable):
                 every, secrets.randbelow(every)
             )
             rows = rows.filter(self._present)
-        return rows.join(brackets, on=self._keys) if self._keys else rows.with_columns(NUMBER)
+        return rows.join(brackets, on=self._keys, nulls_equal=self._nulls) if self._keys else rows.with_columns(NUMBER)
 
     def _chosen(self, rows: Any) -> Any:
         """Of each person so many rows, those with the smallest priorities; which they are depends on these rows only.
@@ -143,7 +147,10 @@ class PolarsTable(BracketedTable):
         same in every scan, whatever the order of rows.
         """
         limits, own = self._columns, ["person", *self._keys, "value"]
-        rows = rows.join(self._everyone, on=self._keys) if self._keys else rows.join(self._everyone, how="cross")
+        if self._keys:
+            rows = rows.join(self._everyone, on=self._keys, nulls_equal=self._nulls)
+        else:
+            rows = rows.join(self._everyone, how="cross")
         rows = rows.with_columns(copy=pl.int_range(pl.len()).over(own))
         rows = rows.with_columns(priority=pl.struct(*own, "copy").hash(self._seed))
         if limits.max_keys_per_person is None:

@@ -1,14 +1,16 @@
 """engines.sql: the statements, what they refuse, and what a connection that fails leaves behind."""
 
 import sqlite3
+from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
 import sqlglot
 
 import dpfrugal as dpf
 from dpfrugal.engines import sql
-from dpfrugal.engines.sql.statements import Statements
+from dpfrugal.engines.sql.statements import SCANNED, Statements
 from dpfrugal.errors import DPFrugalError, ItemTypeError, ParameterError, ParameterTypeError, TableError
 from dpfrugal.estimators.table.rows.engine_tables import Columns
 from tests.engines.holders import reaches
@@ -49,9 +51,12 @@ def test_sql__explain_prints_the_statements_and_runs_nothing(capsys: pytest.Capt
             )  # fmt: skip
             assert capsys.readouterr().out.strip() == text
             parsed = sqlglot.parse(text, read=dialect)
-            assert len(parsed) == 2
-            assert all(isinstance(each, sqlglot.exp.Select) for each in parsed)
-            assert {each.name for each in parsed[1].find_all(sqlglot.exp.Table) if each.name} == {"orders"}
+            scanned = dialect in SCANNED and not options
+            assert len(parsed) == 2 + scanned
+            assert all(isinstance(each, sqlglot.exp.Query) for each in parsed)
+            for each in parsed:
+                names = {table.name for table in each.find_all(sqlglot.exp.Table) if table.name}
+                assert names - {"dpfrugal_brackets"} == {"orders"}
 
 
 @pytest.mark.parametrize("dialect", ["postgres", "sqlite", "duckdb", "clickhouse", "bigquery", "snowflake", "mysql"])
@@ -86,6 +91,8 @@ def test_sql__a_filter_looks_at_one_row(orders: Any, where: Any) -> None:
 def test_sql__refusals_are_sentences(orders: Any) -> None:
     cases: list[tuple[type[Exception], str, dict[str, Any]]] = [
         (TableError, "there is no table 'nothing'", {"table": "nothing"}),
+        (TableError, "there is no table 'other.orders'", {"table": "other.orders"}),
+        (ParameterError, "where must be a condition on columns", {"where": "days >= '2026-01-01'"}),
         (TableError, "there is no column 'price'", {"column": "price"}),
         (ItemTypeError, "data must be numbers", {"column": "region"}),
         (ParameterError, "dialect must be one of .*postgres", {"dialect": "klingon"}),
@@ -100,7 +107,7 @@ def test_sql__refusals_are_sentences(orders: Any) -> None:
             sql.private_quantiles(**asked, quantiles=0.5, guarantee=GUARANTEE)
         assert caught.value.__context__ is None
     orders.execute("INSERT INTO orders VALUES ('a secret', 'N', 'a', '2026-01-01', 1)")
-    with pytest.raises(ItemTypeError, match="declared type") as mixed:
+    with pytest.raises(ItemTypeError, match="the type that the column declares") as mixed:
         sql.private_quantiles(orders, "orders", "amount", 0.5, GUARANTEE)
     assert "secret" not in str(mixed.value)
 
@@ -118,7 +125,7 @@ class Dropping:
         return self._connection.cursor()
 
 
-@pytest.mark.parametrize("statements", [0, 1, 2])
+@pytest.mark.parametrize("statements", [0, 1, 2, 3])
 def test_sql__a_connection_that_drops_releases_nothing_and_says_what_was_charged(
     orders: Any, tmp_path: Any, statements: int
 ) -> None:
@@ -142,7 +149,106 @@ def test_sql__rows_that_come_between_the_statements_are_refused(orders: Any) -> 
             return self._connection.cursor()
 
     with pytest.raises(TableError, match="changed while it was read"):
-        sql.private_quantiles(Busy(orders, 3), "orders", "amount", 0.5, GUARANTEE, dialect="sqlite")
+        sql.private_quantiles(Busy(orders, 4), "orders", "amount", 0.5, GUARANTEE, dialect="sqlite")
+
+
+def test_sql__a_column_without_a_declared_type_holds_floats(orders: Any) -> None:
+    orders.execute("CREATE TABLE plain AS SELECT amount + 0 AS amount, region FROM orders")
+    r = sql.private_quantiles(orders, "plain", "amount", 0.5, GUARANTEE)
+    assert not isinstance(r, str)
+    assert abs(r.value - 500) < 5
+    orders.execute("CREATE TABLE loose (amount, region)")
+    orders.execute("INSERT INTO loose SELECT amount, region FROM orders")
+    assert sql.quantiles_by(orders, "loose", "amount", 0.5, GUARANTEE, by="region", keys=["N"]).num_rows == 1
+    with pytest.raises(ItemTypeError, match="data must be numbers"):
+        sql.private_quantiles(orders, "loose", "region", 0.5, GUARANTEE)
+
+
+def test_sql__a_connection_may_be_of_a_class_of_the_callers(orders: Any) -> None:
+    class Own(sqlite3.Connection):
+        pass
+
+    orders.commit()
+    with Own(":memory:") as own:
+        orders.backup(own)
+        r = sql.private_quantiles(own, "orders", "amount", 0.5, GUARANTEE)
+    own.close()
+    assert not isinstance(r, str)
+    assert r.items == 20_000
+
+
+@pytest.fixture
+def shop(postgres: Any) -> Iterator[Any]:
+    """A schema of PostgreSQL with a table."""
+    postgres.execute("CREATE SCHEMA shop")
+    postgres.execute("CREATE TABLE shop.orders AS SELECT k % 1000 AS amount, 'r' || k % 3 AS region, "
+                     "CAST(k AS numeric) / 7 AS share FROM generate_series(0, 9999) AS k")  # fmt: skip
+    yield postgres
+    postgres.execute("DROP SCHEMA shop CASCADE")
+
+
+Mistake = tuple[type[Exception], str, dict[str, Any]]
+MISTAKES: list[Mistake] = [
+    (TableError, "there is no table 'shop.nothing'", {"table": "shop.nothing"}),
+    (TableError, "there is no table 'orders'", {"table": "orders"}),
+    (TableError, "there is no column 'price'; there are 'amount', 'region', 'share'", {"column": "price"}),
+    (ItemTypeError, "data must be numbers", {"column": "region"}),
+]
+
+
+def test_sql__a_mistake_leaves_a_transaction_of_postgresql_as_it_was(shop: Any, postgres_address: str) -> None:
+    cases: list[Mistake] = [*MISTAKES, (ParameterError, "where must be", {"where": "amounts < 3"})]
+    with psycopg.connect(postgres_address) as connection:
+        connection.execute("INSERT INTO shop.orders VALUES (7, 'new', 1)")  # of a transaction that is not ended
+        for kind, said, given in cases:
+            asked: dict[str, Any] = {"table": "shop.orders", "column": "amount"} | given
+            with pytest.raises(kind, match=said):
+                sql.private_quantiles(connection, quantiles=0.5, guarantee=GUARANTEE, **asked)
+        r = sql.private_quantiles(connection, "shop.orders", "amount", 0.5, GUARANTEE)
+        assert not isinstance(r, str)
+        assert r.items == 10_001
+        connection.rollback()
+    assert shop.execute("SELECT COUNT(*) FROM shop.orders").fetchone() == (10_000,)
+
+
+def test_sql__a_mistake_through_adbc_leaves_its_transaction_usable(shop: Any, postgres_address: str) -> None:
+    from adbc_driver_postgresql import dbapi
+
+    parts = dict(part.split("=") for part in postgres_address.split())
+    with dbapi.connect(f"postgresql://{parts['user']}@{parts['host']}:{parts['port']}/{parts['dbname']}") as other:
+        for kind, said, given in MISTAKES:
+            asked: dict[str, Any] = {"table": "shop.orders", "column": "amount"} | given
+            with pytest.raises(kind, match=said):
+                sql.private_quantiles(other, quantiles=0.5, guarantee=GUARANTEE, **asked)
+        r = sql.private_quantiles(other, "shop.orders", "share", 0.5, GUARANTEE, where="region = 'r1'")
+        assert not isinstance(r, str)
+        assert r.items == 3_333
+
+
+@pytest.mark.parametrize("statements", [0, 1, 2])
+def test_sql__a_server_that_ends_the_connection_is_a_sentence_and_costs_nothing(
+    shop: Any, postgres_address: str, tmp_path: Any, statements: int
+) -> None:
+    connection = psycopg.connect(postgres_address)
+
+    class Ended:
+        left = statements
+
+        def cursor(self) -> Any:
+            self.left -= 1
+            if self.left < 0 and not connection.closed:
+                shop.execute("SELECT pg_terminate_backend(%s, 10000)", [connection.info.backend_pid])
+            return connection.cursor()
+
+    ledger = dpf.Ledger(tmp_path / "ledger", total=GUARANTEE)
+    with pytest.raises(TableError, match="connection was lost; nothing was released") as caught:
+        sql.quantiles_by(
+            Ended(), "shop.orders", "amount", 0.5, GUARANTEE, by="region", keys=["r0"], dialect="postgres",
+            ledger=ledger, dataset="orders",
+        )  # fmt: skip
+    assert any("Nothing was spent" in note for note in caught.value.__notes__)
+    assert not ledger.datasets()
+    connection.close()
 
 
 def test_sql__more_keys_than_a_statement_lists_are_refused_with_other(orders: Any) -> None:

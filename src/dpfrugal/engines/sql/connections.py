@@ -1,7 +1,7 @@
 """A connection of a driver: which dialect it speaks, and what a statement gives, as an Arrow table."""
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dpfrugal.errors import ItemTypeError, ParameterError, ParameterTypeError
@@ -29,6 +29,7 @@ FAILED: Final = (
     "connection: a statement failed, or the connection was lost; nothing was released. explain=True shows the "
     "statements."
 )
+SAVEPOINT: Final = "dpfrugal_savepoint"
 # Of PostgreSQL: the type of a column by its number.
 POSTGRES: Final = {
     16: "BOOLEAN", 20: "BIGINT", 21: "SMALLINT", 23: "INT", 700: "REAL", 701: "DOUBLE PRECISION", 1082: "DATE",
@@ -45,7 +46,7 @@ def dialect_of(connection: Any, dialect: str | None) -> str:
     if sqlglot is None:
         raise ParameterError("engines.sql needs sqlglot: pip install 'dpfrugal[sql]'.")
     if dialect is None:
-        name = _library(connection)
+        name = library_of(connection)
         dialect = _vendor(connection) if name.startswith("adbc") else DIALECTS.get(name)
         if dialect is None:
             raise ParameterError("dialect must be given: this connection does not tell which database it is.")
@@ -55,8 +56,10 @@ def dialect_of(connection: Any, dialect: str | None) -> str:
     return dialect
 
 
-def _library(connection: Any) -> str:
-    return type(connection).__module__.partition(".")[0]
+def library_of(connection: Any) -> str:
+    """The driver that a connection is of, or that its class is derived from."""
+    names = [base.__module__.partition(".")[0] for base in type(connection).__mro__]
+    return next((name for name in names if name in DIALECTS or name.startswith("adbc")), names[0])
 
 
 def _vendor(connection: Any) -> str | None:
@@ -73,7 +76,12 @@ class Connection:
             raise ParameterTypeError(
                 f"connection must be one of a Python DB-API 2.0 or ADBC driver, not {type(connection).__name__}."
             )
-        self.raw, self.dialect, self._name = connection, dialect, _library(connection)
+        self.raw, self.dialect, self._name = connection, dialect, library_of(connection)
+
+    @property
+    def adbc(self) -> bool:
+        """Whether the driver is one of ADBC."""
+        return self._name.startswith("adbc")
 
     @property
     def style(self) -> str:
@@ -81,51 +89,77 @@ class Connection:
         import sys
 
         known = STYLES.get(self._name, getattr(sys.modules.get(self._name), "paramstyle", "qmark"))
-        if self._name.startswith("adbc"):
+        if self.adbc:
             return "numeric_dollar" if self.dialect == "postgres" else "qmark"
         return "format" if known == "pyformat" or self._name == "chdb" else str(known)
 
     def queried(self, sql: str, parameters: Sequence[Any], types: Sequence[Any | None]) -> Any:
         """The rows of a statement as an Arrow table, whose columns have these types; None where it is the driver's."""
-        return run(lambda: self._queried(sql, parameters, types), FAILED)
+        return run(lambda: self._safely(lambda cursor: _table_of(cursor, sql, parameters, types)), FAILED)
 
-    def _queried(self, sql: str, parameters: Sequence[Any], types: Sequence[Any | None]) -> Any:
-        import pyarrow as pa
+    def described(self, sql: str) -> dict[str, Any]:
+        """The columns of a statement without rows, with their types: as text, or as those of Arrow."""
+        found: dict[str, Any] = run(lambda: self._safely(lambda cursor: self._described(cursor, sql)), FAILED)
+        return found
 
+    def _safely(self, action: Callable[[Any], Any]) -> Any:
+        """What a cursor gives. A statement that fails leaves the caller's transaction as it was before it."""
         cursor = self.raw.cursor()
         try:
-            table = _arrow_of(cursor, sql, parameters)
-            if table is not None:
-                arrays = [_typed(column, kind) for column, kind in zip(table.columns, types, strict=True)]
-                return pa.table(dict(zip(table.column_names, arrays, strict=True)))
-            cursor.execute(sql, tuple(parameters)) if parameters else cursor.execute(sql)
-            names = [each[0] for each in cursor.description]
-            rows = cursor.fetchall()
-            columns = zip(*rows, strict=True) if rows else [()] * len(names)
-            arrays = [_typed(list(column), kind) for column, kind in zip(columns, types, strict=True)]
-            return pa.table(dict(zip(names, arrays, strict=True)))
+            # A driver of ADBC accepts nothing but the end of a transaction in which a statement failed.
+            saves = self.dialect == "postgres" and not self.adbc
+            if not saves or not _executed(cursor, f"SAVEPOINT {SAVEPOINT}"):
+                return action(cursor)
+            done = False
+            try:
+                found = action(cursor)
+                done = True
+            finally:
+                if not done:
+                    _executed(cursor, f"ROLLBACK TO SAVEPOINT {SAVEPOINT}")
+                _executed(cursor, f"RELEASE SAVEPOINT {SAVEPOINT}")
+            return found
         finally:
             cursor.close()
 
-    def type_text(self, sql: str) -> str | Any:
-        """The type of the only column of a statement without rows: as text, or an Arrow type."""
-        return run(lambda: self._type_text(sql), FAILED)
+    def _described(self, cursor: Any, sql: str) -> dict[str, Any]:
+        table = _arrow_of(cursor, sql, ())
+        if table is not None:
+            return dict(zip(table.column_names, table.schema.types, strict=True))
+        cursor.execute(sql)
+        return {told[0]: self._type_text(told) for told in cursor.description}
 
-    def _type_text(self, sql: str) -> str | Any:
-        cursor = self.raw.cursor()
-        try:
-            table = _arrow_of(cursor, sql, ())
-            if table is not None:
-                return table.schema.types[0]
-            cursor.execute(sql)
-            told = cursor.description[0]
-            code, precision, scale = told[1], told[4], told[5]
-            if self.dialect == "postgres" and isinstance(code, int):
-                text = POSTGRES.get(code, "TEXT")
-                return f"DECIMAL({precision}, {scale})" if text == "DECIMAL" and precision else text
-            return str(code)
-        finally:
-            cursor.close()
+    def _type_text(self, told: Any) -> str:
+        """The type of a column as a driver describes it."""
+        code, precision, scale = told[1], told[4], told[5]
+        if self.dialect == "postgres" and isinstance(code, int):
+            text = POSTGRES.get(code, "TEXT")
+            return f"DECIMAL({precision}, {scale})" if text == "DECIMAL" and precision else text
+        return str(code)
+
+
+def _executed(cursor: Any, sql: str) -> bool:
+    """Whether a statement could be run."""
+    try:
+        cursor.execute(sql)
+    except Exception:  # each driver has its own
+        return False
+    return True
+
+
+def _table_of(cursor: Any, sql: str, parameters: Sequence[Any], types: Sequence[Any | None]) -> Any:
+    import pyarrow as pa
+
+    table = _arrow_of(cursor, sql, parameters)
+    if table is not None:
+        arrays = [_typed(column, kind) for column, kind in zip(table.columns, types, strict=True)]
+        return pa.table(dict(zip(table.column_names, arrays, strict=True)))
+    cursor.execute(sql, tuple(parameters)) if parameters else cursor.execute(sql)
+    names = [each[0] for each in cursor.description]
+    rows = cursor.fetchall()
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    arrays = [_typed(list(column), kind) for column, kind in zip(columns, types, strict=True)]
+    return pa.table(dict(zip(names, arrays, strict=True)))
 
 
 def _arrow_of(cursor: Any, sql: str, parameters: Sequence[Any]) -> Any | None:

@@ -17,6 +17,8 @@ OURS: Final = "duckdb"  # the dialect that they are put together in
 MOST_KEYS: Final = 1_000  # that are listed in a statement
 MARK: Final = "dpfrugal_bound_"
 NO_HASH: Final = ("sqlite",)
+SCANNED: Final = ("postgres", "duckdb")  # that large tables are scanned in, and not sorted
+BRACKETS: Final = "dpfrugal_brackets"
 
 
 def quoted(name: str) -> str:
@@ -26,11 +28,15 @@ def quoted(name: str) -> str:
 
 @dataclass(frozen=True)
 class Listed:
-    """Keys that a statement lists, with their groups; rows of all others belong to ``rest``, or count for nothing."""
+    """Keys that a statement lists, with their groups; rows of all others belong to ``rest``, or count for nothing.
+
+    So do those whose key has a null, or they belong to ``nulls``.
+    """
 
     keys: list[tuple[Any, ...]] = field(repr=False)
     groups: list[int] = field(repr=False)
     rest: int | None = None
+    nulls: int | None = None
 
 
 class Statements:
@@ -45,9 +51,27 @@ class Statements:
             if not isinstance(name, str) or not name or "\0" in name:
                 raise ParameterError("column, by and person must be names of columns.")
 
-    def nothing(self) -> str:
-        """No row of the values: it tells their type."""
-        return self._written(f"SELECT {quoted(self._columns.value)} FROM {self._table} WHERE 1 = 0")
+    def nothing(self, *, where: bool = True) -> str:
+        """No row of the columns, of which the first are the values: it tells their types."""
+        names = ", ".join(map(quoted, self._columns.names))
+        condition = f" AND ({self._where})" if where and self._where is not None else ""
+        return self._written(f"SELECT {names} FROM {self._table} WHERE 1 = 0{condition}")
+
+    def no_rows(self) -> str:
+        """No row of all columns that there are."""
+        return self._written(f"SELECT * FROM {self._table} WHERE 1 = 0")
+
+    def listed_columns(self) -> str:
+        """The names of the columns, of PostgreSQL's catalog: no statement that fails, if there is no such table."""
+        name = self._table.replace("'", "''")
+        return self._written(
+            'SELECT "attname" FROM "pg_attribute" WHERE "attnum" > 0 AND NOT "attisdropped" '
+            f"""AND "attrelid" = TO_REGCLASS('{name}') ORDER BY "attnum\""""
+        )
+
+    def one(self) -> str:
+        """A row, of no table."""
+        return self._written('SELECT 1 AS "one"')
 
     def counts(self, floats: bool, misfits: str = "0") -> str:
         """For each key the numbers of rows, of those that are there, of those without person, and of the wrong type."""
@@ -86,10 +110,65 @@ class Statements:
         inside = " OR ".join(f"({_inside(reach)})" for reach in reaches)
         return self._written(f'SELECT {own}"value", "times", "upto", "total" FROM ({ranked}) AS "w" WHERE {inside}')
 
+    def scan(
+        self, floats: bool, cast: str, brackets: str, share: float, quantiles: int, *, counted: bool, by_value: bool
+    ) -> str:
+        """The rows within brackets, or of these a share; with ``counted`` also how many lie below, and up to, each.
+
+        One statement, and so one state of the table. ``brackets`` is written by ``bracket_rows``.
+        """
+        inside = " OR ".join(
+            f'(("low_{k}" IS NULL OR "value" >= "low_{k}") AND ("high_{k}" IS NULL OR "value" <= "high_{k}"))'
+            for k in range(quantiles)
+        )
+        sampled = f'AND ("share" >= 1 OR RANDOM() * {share!r} < "share")' if share < 1 else ""
+        ends = [(f"below_{k}", f"upto_{k}") for k in range(quantiles)]
+        empty = "".join(f', CAST(NULL AS BIGINT) AS "{name}"' for name in ["rows", *(e for pair in ends for e in pair)])
+        times = "COUNT(*)" if by_value else "CAST(NULL AS BIGINT)"
+        text = (
+            f'SELECT "number", "value", {times} AS "times"{empty if counted else ""} '
+            f"FROM {self._bracketed(floats, cast, share)} WHERE ({inside}) {sampled}"
+        )
+        text += ' GROUP BY "number", "value"' if by_value else ""
+        if counted:
+            sums = "".join(
+                f', COUNT(CASE WHEN "value" < "low_{k}" THEN 1 END) AS "{below}", '
+                f'COUNT(CASE WHEN "high_{k}" IS NULL OR "value" <= "high_{k}" THEN 1 END) AS "{upto}"'
+                for k, (below, upto) in enumerate(ends)
+            )
+            text += (
+                ' UNION ALL SELECT "number", NULL AS "value", CAST(NULL AS BIGINT) AS "times", COUNT(*) AS "rows"'
+                f'{sums} FROM {self._bracketed(floats, cast, 1.0)} GROUP BY "number"'
+            )
+        return f"WITH {quoted(BRACKETS)} AS ({brackets}) {self._written(text)}"
+
+    def _bracketed(self, floats: bool, cast: str, share: float) -> str:
+        some = f" AND RANDOM() < {share!r}" if share < 1 else ""
+        same = " AND ".join(f'"r".{key} = "b"."own_{k}"' for k, key in enumerate(self._keys))
+        join = f'JOIN {quoted(BRACKETS)} AS "b" ON {same}' if same else f'CROSS JOIN {quoted(BRACKETS)} AS "b"'
+        return f'({self._rows(floats, cast, None, "")}{some}) AS "r" {join}'
+
+    def bracket_rows(self, floats: bool, cast: str, quantiles: int, rows: Sequence[str]) -> str:
+        """Rows of brackets as a statement: their types are those of the table's columns, of which it reads no row."""
+        names = [f"own_{k}" for k in range(len(self._columns.by))]
+        given = [f"{quoted(own)} AS {quoted(name)}" for own, name in zip(self._columns.by, names, strict=True)]
+        value = self._value(floats, cast)
+        ends = [f'{value} AS "{end}_{k}"' for k in range(quantiles) for end in ("low", "high")]
+        typed = ", ".join([*given, '0 AS "number"', '0.5 AS "share"', *ends])
+        first = self._written(f"SELECT {typed} FROM {self._table} WHERE 1 = 0")
+        return " UNION ALL ".join([first, *(f"SELECT {row}" for row in rows)])
+
     def explained(self, reaches: Sequence[Reach]) -> str:
-        """The statements that read rows, for a column of floats."""
+        """The statements that read rows, for a column of floats; the last one if a table has very many."""
         listed = None if self._columns.person is None else Listed([], [], 0)
-        return f"{self.counts(True)};\n\n{self.windows(True, 'DOUBLE', listed, 'salt', reaches)};"
+        found = [self.counts(True), self.windows(True, "DOUBLE", listed, "salt", reaches)]
+        if listed is None and self.dialect in SCANNED:
+            row = ", ".join(
+                [*("NULL" for _ in self._columns.by), "0", "1", *("NULL" for _ in reaches for _ in range(2))]
+            )
+            brackets = self.bracket_rows(True, "DOUBLE", len(reaches), [row])
+            found.append(self.scan(True, "DOUBLE", brackets, 1.0, len(reaches), counted=True, by_value=False))
+        return ";\n\n".join(found) + ";"
 
     def _grouping(self, listed: Listed | None) -> list[str]:
         return self._keys if listed is None else ['"group"']
@@ -103,17 +182,20 @@ class Statements:
             return f"NOT {value} IS NULL"
         return f"NOT {value} IS NULL AND {nan}"
 
+    def _value(self, floats: bool, cast: str) -> str:
+        """Adding zero makes a negative zero a positive one: one value, in every database."""
+        value = quoted(self._columns.value)
+        return f"CAST({value} AS {cast}) + 0.0" if floats else value
+
     def _rows(self, floats: bool, cast: str, listed: Listed | None, salt: str) -> str:
         """The rows that count: their values, and their keys or group."""
         value, person = quoted(self._columns.value), self._columns.person
-        # Adding zero makes a negative zero a positive one: one value, in every database.
-        cast_value = f"CAST({value} AS {cast}) + 0.0" if floats else value
-        given = [f'{cast_value} AS "value"']
+        given = [f'{self._value(floats, cast)} AS "value"']
         names = [quoted(name) for name in self._columns.by]
         given += [f"{name} AS {key}" for name, key in zip(names, self._keys, strict=True)]
         given += [] if person is None else [f'{quoted(person)} AS "person"']
         kept = [self._present(value, floats), *([] if self._where is None else [f"({self._where})"])]
-        kept += [f"NOT {name} IS NULL" for name in names]
+        kept += [f"NOT {name} IS NULL" for name in names if listed is None or listed.nulls is None]
         if listed is not None:
             given.append(f'{self._group(listed, names)} AS "group"')
         rows = f"SELECT {', '.join(given)} FROM {self._table} WHERE {' AND '.join(kept)}"
@@ -128,7 +210,10 @@ class Statements:
             f"WHEN {' AND '.join(f'{name} = {MARK}{next(marks)}' for name in names)} THEN {group}"
             for group in listed.groups
         )
-        return f"CASE {' '.join(tests)} ELSE {rest} END" if listed.groups else rest
+        found = list(tests)
+        if listed.nulls is not None:
+            found.insert(0, f"WHEN {' OR '.join(f'{name} IS NULL' for name in names)} THEN {listed.nulls}")
+        return f"CASE {' '.join(found)} ELSE {rest} END" if found else rest
 
     def _chosen(self, rows: str, salt: str) -> str:
         """Of each person so many rows, those with the smallest priorities; which they are depends on these rows only.

@@ -2,23 +2,31 @@
 
 import secrets
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 import numpy as np
 
+from dpfrugal.engines.bracket_search import BracketedTable
 from dpfrugal.engines.sql.connections import Connection, value_type_of
-from dpfrugal.engines.sql.statements import MARK, MOST_KEYS, NO_HASH, Listed, Statements
+from dpfrugal.engines.sql.statements import MARK, MOST_KEYS, NO_HASH, SCANNED, Listed, Statements
 from dpfrugal.errors import ItemTypeError, ParameterError, TableError
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.rows.engine_tables import CHANGED, Assigned, Columns, EngineTable, Found, TableSource
 from dpfrugal.estimators.table.rows.keyed_rows import coded
 from dpfrugal.estimators.table.rows.order_statistics import Reach
 from dpfrugal.estimators.table.rows.stretches import LEAST, MOST, GroupStretches, places_from
+from dpfrugal.inputs import dataframes
 from dpfrugal.keys.columns import KeyColumns
+
+LARGE: Final = 1 << 18  # so many rows are scanned rather than sorted, in groups of so many
+LARGE_GROUPS: Final = 1 << 14
 
 
 class DatabaseTable(TableSource):
     """A table, or a view, and a public condition on its rows."""
+
+    groups_nulls = True
 
     def __init__(self, connection: Any, dialect: str, table: str, where: str | None) -> None:
         self._connection, self.name = Connection(connection, dialect), table
@@ -30,17 +38,43 @@ class DatabaseTable(TableSource):
         return DatabaseColumns(self._connection, statements, columns, self.name)
 
 
-class DatabaseColumns(EngineTable):
+class DatabaseColumns(BracketedTable):
     """Columns of a table in a database."""
 
     def __init__(self, connection: Connection, statements: Statements, columns: Columns, table: str) -> None:
         self._connection, self._statements, self._columns = connection, statements, columns
         self._salt, self._misfits, self._hash = secrets.token_hex(16), "0", True
         dialect = connection.dialect
-        told = self._declared(table) if dialect == "sqlite" else connection.type_text(statements.nothing())
+        told = self._described(table)
+        if dialect == "sqlite":
+            told = self._declared(table)
         self._type = value_type_of(told, dialect)
         if columns.person is not None and dialect in NO_HASH:
             self._give_hash()
+
+    def _described(self, table: str) -> Any:
+        """The type of the values. What is not there is named: the table, a column, the connection, or one of where."""
+        connection, statements = self._connection, self._statements
+        careful = connection.adbc and connection.dialect == "postgres"  # where a failure ends the transaction
+        there: list[str] | None = None
+        if careful:
+            there = connection.queried(statements.listed_columns(), (), [None]).column(0).to_pylist() or None
+        else:
+            with suppress(TableError):
+                return self._types(where=True)
+            with suppress(TableError):
+                there = list(connection.described(statements.no_rows()))
+        if there is None:
+            connection.described(statements.one())
+            raise TableError(f"table: there is no table {table!r} that this connection may read.")
+        dataframes.present(self._columns.names, there)
+        found = self._types(where=careful)
+        if careful:
+            return found
+        raise ParameterError("where must be a condition on columns of the table; the database refuses this one.")
+
+    def _types(self, *, where: bool) -> Any:
+        return next(iter(self._connection.described(self._statements.nothing(where=where)).values()))
 
     def _declared(self, table: str) -> str:
         """The declared type of a column of SQLite's, which keeps what it is given: other types are counted."""
@@ -48,16 +82,12 @@ class DatabaseColumns(EngineTable):
         sql = "SELECT name, type FROM pragma_table_info(?" + (", ?)" if len(parts) > 1 else ")")
         found = self._connection.queried(sql, parts[::-1], [None, None]).to_pylist()
         types = {row["name"]: str(row["type"]).upper() for row in found}
-        if not types:
-            raise TableError(f"table: there is no table {table!r}.")
-        for name in self._columns.names:
-            if name not in types:
-                raise TableError(f"data: there is no column {name!r}; there are {', '.join(map(repr, types))}.")
+        dataframes.present(self._columns.names, list(types))  # a name in quotes that is no column is a text there
         told = types[self._columns.value]
         kind = "INTEGER" if "INT" in told else "REAL" if any(each in told for each in ("REAL", "FLOA", "DOUB")) else ""
-        kind = kind or ("REAL" if any(each in told for each in ("DEC", "NUM")) else "")
+        kind = kind or ("REAL" if not told or any(each in told for each in ("DEC", "NUM")) else "")
         if not kind:
-            raise ItemTypeError(f"data must be numbers; the column is declared as {told or 'nothing'}.")
+            raise ItemTypeError(f"data must be numbers; the column is declared as {told}.")
         allowed = "'integer', 'null'" if kind == "INTEGER" else "'integer', 'real', 'null'"
         value = '"' + self._columns.value.replace('"', '""') + '"'
         self._misfits = f"COUNT(CASE WHEN NOT TYPEOF({value}) IN ({allowed}) THEN 1 END)"
@@ -100,7 +130,9 @@ class DatabaseColumns(EngineTable):
         found = self._connection.queried(sql, (), types)
         found = found.rename_columns([*self._columns.by, "rows", "present", "nobodies", "misfits"])
         if int(np.sum(found.column("misfits").to_numpy())):
-            raise ItemTypeError("data must be of the column's declared type; some rows hold another one.")
+            raise ItemTypeError(
+                "data must be numbers, of the type that the column declares; some rows hold something else."
+            )
         return found.drop_columns(["misfits"])
 
     def sizes(self, assigned: Assigned, counts: Any) -> Codes:
@@ -119,25 +151,34 @@ class DatabaseColumns(EngineTable):
 
     def _listed(self, assigned: Assigned) -> Listed | None:
         """The groups as a statement lists them; None where every key is one of its own and persons do not count."""
-        groups = assigned.keys.column("group").to_numpy()
-        many = np.bincount(groups, minlength=assigned.groups)
-        if self._columns.person is None and many.max(initial=0) <= 1:
+        groups, null = assigned.keys.column("group").to_numpy(), np.zeros(assigned.keys.num_rows, dtype=np.bool_)
+        for name in self._columns.by:
+            null |= assigned.keys.column(name).is_null().to_numpy()
+        nulls = int(groups[null][0]) if null.any() else None
+        many = np.bincount(groups[~null], minlength=assigned.groups)
+        if self._columns.person is None and nulls is None and many.max(initial=0) <= 1:
             return None
         rest = int(np.argmax(many)) if many.max(initial=0) > 1 else None
-        some = assigned.keys if rest is None else assigned.keys.filter(groups != rest)
+        some = assigned.keys.filter(~null if rest is None else ~null & (groups != rest))
         if some.num_rows > MOST_KEYS:
             raise ParameterError(
-                f"keys: with person or other a database is given at most {MOST_KEYS:,} keys; give fewer, or read the "
-                "table first."
+                f"keys: with person, other or null keys a database is given at most {MOST_KEYS:,} keys; give fewer, or "
+                "read the table first."
             )
         keys = list(zip(*(column.to_pylist() for column in some.drop_columns(["group"]).columns), strict=True))
-        return Listed(keys, some.column("group").to_pylist(), rest)
+        return Listed(keys, some.column("group").to_pylist(), rest, nulls)
 
     def _bound(self, sql: str, listed: Listed | None, types: list[Any]) -> Any:
         """Run a statement with the keys that it lists as bound parameters."""
         if listed is None or MARK not in sql:
             return self._connection.queried(sql, (), types)
-        style, parameters = self._connection.style, [part for key in listed.keys for part in key]
+        return self._marked(sql, [part for key in listed.keys for part in key], types)
+
+    def _marked(self, sql: str, parameters: list[Any], types: list[Any]) -> Any:
+        """Run a statement whose bound parameters are marked; without any it has no marks of the driver's."""
+        if not parameters:
+            return self._connection.queried(sql, (), types)
+        style = self._connection.style
         if style == "format":
             sql = sql.replace("%", "%%")
         for k in reversed(range(len(parameters))):
@@ -146,7 +187,62 @@ class DatabaseColumns(EngineTable):
         return self._connection.queried(sql, parameters, types)
 
     def find(self, assigned: Assigned, sizes: Codes, reaches: Sequence[Reach]) -> list[Found]:
-        """All windows, from one statement."""
+        """All windows: from one statement that sorts or, where that is too much, from scans."""
+        if self._scanned(assigned, sizes):
+            return super().find(assigned, sizes, reaches)
+        return self._ranked(assigned, sizes, reaches)
+
+    def _scanned(self, assigned: Assigned, sizes: Codes) -> bool:
+        """Whether brackets are searched for: as far as a statement can list them, in types that can be bound."""
+        import pyarrow.types as types
+
+        dialect, keys = self._connection.dialect, assigned.keys.drop_columns(["group"])
+        if dialect not in SCANNED or self._columns.person is not None:
+            return False
+        if int(sizes.sum()) < max(LARGE, LARGE_GROUPS * sizes.size):
+            return False
+        if keys.num_rows > MOST_KEYS or keys.num_rows != assigned.groups:
+            return False
+        plain = types.is_integer(self._type) or types.is_floating(self._type)
+        plain |= dialect == "postgres" and (types.is_decimal(self._type) or types.is_date(self._type))
+        kinds = [column.type for column in keys.columns]
+        known = all(types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind) for kind in kinds)
+        return bool(plain and known and not any(column.null_count for column in keys.columns))
+
+    def scan(self, brackets: Any, quantiles: int, *, counted: bool, by_value: bool) -> tuple[Any, Any]:
+        """Counts and rows from one statement, and so from one state of the table."""
+        import pyarrow as pa
+
+        parameters: list[Any] = []
+
+        def bound(value: Any) -> str:
+            if value is None:
+                return "NULL"
+            parameters.append(value)
+            return f"{MARK}{len(parameters) - 1}"
+
+        by, names = len(self._columns.by), brackets.column_names
+        listed = [
+            ", ".join(
+                repr(part) if name in ("number", "share") and at >= by else bound(part)
+                for at, (name, part) in enumerate(zip(names, row, strict=True))
+            )
+            for row in zip(*(column.to_pylist() for column in brackets.columns), strict=True)
+        ]
+        share = float(np.max(brackets.column(by + 1).to_numpy(), initial=0.0))
+        rows = self._statements.bracket_rows(self._floats, self._cast, quantiles, listed)
+        sql = self._statements.scan(
+            self._floats, self._cast, rows, share, quantiles, counted=counted, by_value=by_value
+        )
+        more = 1 + 2 * quantiles if counted else 0
+        found = self._marked(sql, parameters, [pa.int32(), self._type, pa.int64(), *[pa.int64()] * more])
+        if not counted:
+            return None, found
+        are_counts = found.column("rows").is_valid()
+        return found.filter(are_counts), found.filter(found.column("rows").is_null())
+
+    def _ranked(self, assigned: Assigned, sizes: Codes, reaches: Sequence[Reach]) -> list[Found]:
+        """All windows, from one statement that sorts."""
         import pyarrow as pa
 
         alone = not self._columns.by

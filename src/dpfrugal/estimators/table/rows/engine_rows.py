@@ -14,13 +14,19 @@ from numpy.typing import NDArray
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.kinds import Kind
 from dpfrugal.estimators.table.rows.engine_tables import Assigned, EngineTable, Found, checked_counts
-from dpfrugal.estimators.table.rows.group_columns import Label, key_columns_with, no_keys, refuse_declared
+from dpfrugal.estimators.table.rows.group_columns import (
+    Label,
+    key_columns_with,
+    no_keys,
+    refuse_declared,
+    with_null_key,
+)
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach
 from dpfrugal.estimators.table.rows.stretches import Stretch, StretchRows, Windows
-from dpfrugal.keys.columns import KeyColumns
+from dpfrugal.keys.columns import NULL, KeyColumns
 from dpfrugal.keys.discovery import KeyDiscovery
 from dpfrugal.keys.index import UNDECLARED
-from dpfrugal.parameters import NanPolicy, NullKeys
+from dpfrugal.parameters import NanPolicy, NullGroups, NullKeys
 
 
 class EngineColumn:
@@ -141,7 +147,7 @@ def read_engine_groups(
     keys: Any,
     discovery: KeyDiscovery | None,
     label: Label | None,
-    null_keys: NullKeys,
+    null_keys: NullGroups,
     nan_policy: NanPolicy,
     max_keys: int,
 ) -> EngineGroups:
@@ -151,10 +157,11 @@ def read_engine_groups(
         refuse_declared(index, label)
     kind, counts = table.kind, checked_counts(table, nan_policy)
     rows = int(counts.column("rows").to_numpy().sum()) if counts.num_rows else 0
-    codes = _codes(index, counts, names, null_keys)
+    codes = _codes(index, counts, names, "raise" if null_keys == "raise" else "drop")
     index.settle()
     if discovery is None:
-        return _assigned(table, kind, rows, names, counts, index.columns(), codes, label)
+        nulls = null_keys == "group"
+        return _assigned(table, kind, rows, names, counts, index.columns(), codes, label, nulls=nulls)
 
     @cache
     def discovered() -> EngineGroups:
@@ -178,13 +185,21 @@ def _assigned(
     columns: dict[str, Any],
     codes: NDArray[np.int32],
     label: Label | None,
+    *,
+    nulls: bool = False,
 ) -> EngineGroups:
-    """Groups whose numbers are the codes; undeclared keys form the last one where there is a label."""
+    """Groups whose numbers are the codes; then undeclared keys, where there is a label, and null ones with ``nulls``.
+
+    The keys of rows with a null are then among those that are assigned: an engine compares them as equal.
+    """
     import pyarrow as pa
 
     groups = len(next(iter(columns.values())))
     if label is not None:
         codes, columns = np.where(codes == UNDECLARED, np.int32(groups), codes), key_columns_with(columns, label)
+        groups += 1
+    if nulls:
+        codes, columns = np.where(codes == NULL, np.int32(groups), codes), with_null_key(columns)
         groups += 1
     kept = pa.array(codes >= 0)
     assigned = Assigned(counts.select(names).append_column("group", pa.array(codes)).filter(kept), groups)

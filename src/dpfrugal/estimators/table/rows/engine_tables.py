@@ -109,6 +109,8 @@ def kind_of(array: Any) -> Kind:
 class TableSource(ABC):
     """A table in an engine, of which no column is read yet."""
 
+    groups_nulls: bool = False  # whether it finds rows whose key has a null, where these are a group
+
     @abstractmethod
     def open(self, columns: Columns) -> EngineTable:
         """Some of its columns; refused where they are not there."""

@@ -128,9 +128,9 @@ def groups_of(
     if source is None:
         return read_groups(data, column, by, **options)
     asked = _Asked(column, by, options)
-    if asked.null_keys == "group":
+    if asked.null_keys == "group" and not source.groups_nulls:
         raise ParameterError(
-            'null_keys must be "raise" or "drop" for a table in an engine; give null keys a name there, with coalesce.'
+            'null_keys must be "raise" or "drop" for this engine; give null keys a name there, with coalesce.'
         )
     if asked.header is not None:
         raise ParameterError(NO_HEADER)
