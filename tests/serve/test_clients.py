@@ -22,7 +22,7 @@ import pytest
 from tests.support.serving import METRIC, Clock, Program, program, served, settings_text
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-PROMETHEUS = shutil.which("prometheus")
+PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")
 NEEDED = os.environ.get("DPFRUGAL_NEEDS_CLIENTS")  # set by make test-serve: nothing may be skipped
 
 
@@ -166,6 +166,18 @@ def test_prometheus__a_server_scrapes_it(running: Program, tmp_path: Path) -> No
     finally:
         process.kill()
         process.wait(10)
+
+
+@needs(PROMTOOL, "promtool")
+def test_promtool__has_no_remark_but_on_the_label_of_intervals(running: Program) -> None:
+    running.wait_for(lambda: "items_seconds_lower" in running.get("/metrics"))
+    assert PROMTOOL is not None
+    scrape = running.get("/metrics").encode()
+    done = subprocess.run([PROMTOOL, "check", "metrics"], input=scrape, capture_output=True, timeout=60)
+    remarks = (done.stdout + done.stderr).decode().splitlines()
+    ends = tuple(f"{name}_seconds_{end}" for name in ("items", "spans", "timers", "logs") for end in ("lower", "upper"))
+    assert remarks  # or the next line says nothing
+    assert all(line.startswith(ends) and line.endswith('should not have "quantile" label') for line in remarks)
 
 
 @needs(CHROMIUM, "a browser (Chromium)")

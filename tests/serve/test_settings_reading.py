@@ -27,6 +27,8 @@ WRONG = {
     "epsilon: 720": ("epsilon: 0.1", 16, "total_per_day", "must cover a window"),
     "{epsilon: 720": ("{rho: 720", 16, "total_per_day", "in the same terms"),
     "spans: duration": ("span: duration", 10, "from", "spans, logs, statsd, json"),
+    "quantiles:": ("quantile:", 13, "quantile", "the field quantiles is needed"),
+    "metrics:": ("metric:", 6, "metric", "the field metrics is needed"),
     "about:": ("abuot:", 8, "abuot", "allowed are name, unit"),
     "declared: [/home,": ("declared: [/pay,", 11, "keys.declared", "none twice"),
     "listen: 127.0.0.1": ("listen: 0.0.0.0", 1, "listen", "tokens.ingest and tokens.read and tls"),

@@ -30,7 +30,7 @@ metrics:
     from: {{spans: duration, where: {{span.kind: server}}}}
     keys: {{attribute: http.route, declared: [{keys}]}}
     label: route
-    quantiles: [0.5, 0.9, 0.99]
+    quantiles: [0.5, 0.99]
     high: 30
     window: 5s
     guarantee: {{epsilon: 4}}

@@ -8,6 +8,7 @@ dpfrugal.errors.ParameterError: serve.yaml, line 1: keep must be a time such as 
 
 import re
 from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -48,6 +49,12 @@ class Fields:
         """Refuse the value of a field."""
         self.refuse(self._values[name][0] if name in self._values else None, said, name)
 
+    def _refuse_misspelling(self, names: tuple[str, ...], allowed: str) -> None:
+        """Where a field that is needed is missing, the line to look at is that of one with nearly its name."""
+        for given, (key, _) in self._values.items():
+            if given not in self._asked and get_close_matches(given, names, 1):
+                self.refuse(key, f"is no field; {allowed}", given[:80])
+
     def __contains__(self, name: str) -> bool:
         self._asked[name] = None
         return name in self._values
@@ -57,6 +64,8 @@ class Fields:
         given = [name for name in names if name in self]
         if len(given) != 1:
             said = f"must have one of the fields {', '.join(names)}"
+            if not given:
+                self._refuse_misspelling(names, f"allowed are {', '.join(names)}")
             self.refuse(None, f"{said}, not {' and '.join(given)}" if given else said)
         return given[0]
 
@@ -64,6 +73,7 @@ class Fields:
         self._asked[name] = None
         if name not in self._values:
             if default is MISSING:
+                self._refuse_misspelling((name,), f"the field {name} is needed, {allowed}")
                 self.refuse(None, f"needs the field {name}, {allowed}")
             return default
         node = self._values[name][1]
