@@ -212,7 +212,7 @@ def test_page__charts_are_drawn_updated_and_used_by_keyboard(running: Program) -
             if page.evaluate("document.activeElement.tagName") == "svg":
                 break
         page.keyboard.press("ArrowLeft")
-        page.wait_for_function("document.querySelector('#reading').textContent.includes(':')")
+        page.wait_for_function("() => document.querySelector('#reading').textContent.includes(':')")
         assert page.locator(".cursor").count() == 1
         page.keyboard.press("Escape")
         assert page.locator(".cursor").count() == 0
@@ -245,6 +245,35 @@ def test_page__windows_that_were_not_released_are_gaps(tmp_path: Path) -> None:
         page.screenshot(path=tmp_path / "gap.png")
         browser.close()
     assert gaps >= 5  # at -80, -70, -60, -50 and -40; and at what ended before the program began
+
+
+@needs(CHROMIUM, "a browser (Chromium)")
+def test_page__of_many_keys_loads_the_past_of_those_that_are_shown(tmp_path: Path) -> None:
+    from playwright.sync_api import sync_playwright
+
+    keys = [f"/{n:03}" for n in range(120)]
+    metric = METRIC.replace("[/home, /pay]", f"[{', '.join(keys)}]").format(name="items", window="10s", total=864000)
+    text, now = settings_text(metric), time.time() // 10 * 10
+    with served(tmp_path, text, Clock(now - 49)) as one:
+        for ends in (-40, -30, -20, -10):
+            one.send(*[{"route": key, "ms": 250} for key in keys for _ in range(300)])
+            one.to(now + ends)
+    with program(tmp_path, text) as running, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(running.address + "/")
+        page.wait_for_selector("#cards li")
+        assert page.inner_text("#shown") == "1 to 24 of 120"
+        page.get_by_role("button", name="Next keys").click()
+        page.wait_for_function("() => document.querySelector('#cards b').textContent === '/024'")
+        page.wait_for_function("() => document.querySelectorAll('#cards .line').length === 24")
+        page.fill("#filter", "/119")
+        page.wait_for_function("() => document.querySelectorAll('#cards li').length === 1")
+        page.wait_for_selector("#cards .line", state="attached")
+        browser.close()
+    assert any("key=%2F119" in url and "key=%2F024" not in url for url in asked)
 
 
 def test_tls__a_door_with_a_certificate_and_tokens(tmp_path: Path) -> None:

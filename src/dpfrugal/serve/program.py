@@ -35,6 +35,11 @@ def log(line: str) -> None:
     sys.stderr.flush()
 
 
+def log_failure(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """One line for what failed outside a request: by its type only, as its text may have items in it."""
+    log(f"something failed within ({type(context.get('exception')).__name__})")
+
+
 def public_application(server: Server) -> Guard:
     """Items in, releases out."""
     import sqlite3
@@ -110,6 +115,7 @@ async def _serve(
         server_for(operator_application(server), settings.limits, certificate, key),
     ]
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+    loop.set_exception_handler(log_failure)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     loop.add_signal_handler(signal.SIGHUP, _reload, server, path)

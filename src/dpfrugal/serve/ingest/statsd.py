@@ -12,6 +12,7 @@ from typing import Final
 from dpfrugal.serve.ingest.items import MALFORMED, Item
 
 LONGEST_LINE: Final = 8192
+SHORT: Final = 300
 TIMERS: Final = (b"ms", b"h", b"d")
 # name, values, type, and what follows the type
 LINE: Final = re.compile(rb"([^:|\n]+):([^|\n]+)\|([a-zA-Z]+)((?:\|[^|\n\r]*)*)\r?")
@@ -44,9 +45,17 @@ def read_lines(block: bytes, names: set[str]) -> tuple[dict[str, list[Item]], di
     return found, {MALFORMED: malformed} if malformed else {}
 
 
-@lru_cache(maxsize=10_000)
 def _tags(rest: bytes) -> dict[str, str]:
-    """The tags of what follows a type; of each list of tags once, as there are few."""
+    """The tags of what follows a type; of each short list of tags once, as there are few."""
+    return _remembered_tags(rest) if len(rest) <= SHORT else _tags_of(rest)
+
+
+@lru_cache(maxsize=10_000)
+def _remembered_tags(rest: bytes) -> dict[str, str]:
+    return _tags_of(rest)
+
+
+def _tags_of(rest: bytes) -> dict[str, str]:
     tags = {}
     for part in rest.split(b"|"):
         if part[:1] == b"#":

@@ -5,7 +5,8 @@ const CARDS = 24;
 const WIDTH = 320, HEIGHT = 115, TOP = 6, BOTTOM = 18, LEFT = 54, RIGHT = 6;
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
-const state = { metrics: [], metric: null, releases: [], page: 0, cursors: new Map(), cards: new Map() };
+const MANY = 4 * CARDS; // of more keys than that, past windows are loaded for those that are shown only
+const state = { metrics: [], metric: null, releases: [], keys: [], page: 0, cursors: new Map(), cards: new Map() };
 
 function make(name, attributes = {}, text = null) {
   const made = document.createElement(name);
@@ -42,11 +43,15 @@ const current = () => state.metrics.find((one) => one.metric === state.metric);
 const quantile = () => Number(byId("quantile").value || 0);
 const range = () => Number(byId("range").value);
 
-function keysShown() {
-  const last = state.releases[state.releases.length - 1];
-  if (!last) return [];
+function keysFound() {
   const wanted = byId("filter").value.trim().toLowerCase();
-  return last.keys.map((one) => one.key).filter((key) => key.toLowerCase().includes(wanted));
+  return state.keys.filter((key) => key.toLowerCase().includes(wanted));
+}
+
+// The keys of this page of cards.
+function keysShown(found) {
+  state.page = Math.max(0, Math.min(state.page, Math.ceil(found.length / CARDS) - 1));
+  return found.slice(state.page * CARDS, (state.page + 1) * CARDS);
 }
 
 // The windows of the chart, with null where nothing was released.
@@ -86,7 +91,7 @@ function drawChart(card, key, points, unit) {
   const step = (WIDTH - LEFT - RIGHT) / Math.max(1, points.length);
   const x = (at) => LEFT + (at + 0.5) * step;
   const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - (Math.min(top, Math.max(bottom, value)) - bottom) / (top - bottom));
-  for (const value of [bottom, (bottom + top) / 2, top]) {
+  for (const value of known.length ? [bottom, (bottom + top) / 2, top] : []) {
     inner.push(draw("line", { class: "axis", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value) }));
     inner.push(draw("text", { x: LEFT - 5, y: y(value) + 4, "text-anchor": "end" }, shown(value, unit)));
   }
@@ -193,9 +198,8 @@ function makeCard(key) {
 function render() {
   const metric = current();
   if (!metric) return;
-  const keys = keysShown(), q = quantile(), all = windows(), unit = metric.unit;
-  state.page = Math.max(0, Math.min(state.page, Math.ceil(keys.length / CARDS) - 1));
-  const visible = keys.slice(state.page * CARDS, (state.page + 1) * CARDS);
+  const keys = keysFound(), q = quantile(), all = windows(), unit = metric.unit;
+  const visible = keysShown(keys);
   for (const [key, card] of state.cards) if (!visible.includes(key)) { card.item.remove(); state.cards.delete(key); }
   visible.forEach((key, place) => {
     if (!state.cards.has(key)) state.cards.set(key, makeCard(key));
@@ -272,24 +276,51 @@ async function chooseMetric() {
   byId("about").textContent = metric.about;
   byId("promise").textContent = `Guarantee: ${metric.guarantee}; windows of ${metric.window_seconds} s, released once each.`;
   state.releases = [];
+  state.keys = [];
   state.cards.clear();
   state.cursors.clear();
   byId("cards").replaceChildren();
   await load();
 }
 
-async function load() {
-  const metric = current();
-  const since = Date.now() / 1000 - (range() + 1) * metric.window_seconds;
-  let path = `api/v1/releases?limit=1000&metric=${encodeURIComponent(metric.metric)}&since=${since.toFixed(0)}`;
+async function fetchReleases(metric, windows, keys) {
+  const since = Date.now() / 1000 - windows * metric.window_seconds;
+  const asked = new URLSearchParams([["limit", "1000"], ["metric", metric.metric], ["since", since.toFixed(0)], ...keys.map((key) => ["key", key])]);
   const found = [];
+  let path = `api/v1/releases?${asked}`;
   while (path && found.length < 1000) {
     const answer = await ask(path);
     found.push(...answer.releases);
     path = answer.next && answer.next.replace(/^\//, "");
   }
-  if (metric.metric !== state.metric) return; // another one was chosen meanwhile
+  return found;
+}
+
+async function load() {
+  const metric = current(), length = range();
+  let found = await fetchReleases(metric, 3, []);
+  const keys = namesOf(found[found.length - 1]);
+  if (keys.length <= MANY) found = await fetchReleases(metric, length + 1, []);
+  if (metric.metric !== state.metric || length !== range()) return; // others were chosen meanwhile
   state.releases = found;
+  state.keys = namesOf(found[found.length - 1]);
+  await loadShown();
+}
+
+const namesOf = (release) => release ? release.keys.map((one) => one.key) : [];
+
+// The past windows of the keys that are shown, where there are too many to load them all.
+async function loadShown() {
+  if (state.keys.length > MANY) {
+    const metric = current(), keys = keysShown(keysFound());
+    for (const release of await fetchReleases(metric, range() + 1, keys)) {
+      const known = state.releases.find((one) => one.id === release.id);
+      if (!known) state.releases.push(release);
+      else if (known !== state.releases[state.releases.length - 1]) Object.assign(known, { keys: release.keys, byKey: null });
+    }
+    if (metric.metric !== state.metric) return;
+    state.releases.sort((a, b) => Date.parse(a.window_end) - Date.parse(b.window_end));
+  }
   render();
 }
 
@@ -298,6 +329,11 @@ function take(release) {
   if (!metric || state.releases.some((one) => one.id === release.id)) return;
   metric.budget.windows_spent = Math.min(metric.budget.windows, metric.budget.windows_spent + 1);
   if (release.metric !== state.metric) return;
+  state.keys = namesOf(release);
+  if (state.keys.length > MANY) {
+    const shown = new Set(keysShown(keysFound()));
+    for (const one of state.releases) Object.assign(one, { keys: one.keys.filter(({ key }) => shown.has(key)), byKey: null });
+  }
   state.releases.push(release);
   state.releases = state.releases.slice(-range() - 1);
   render();
@@ -333,9 +369,14 @@ async function watchStates() {
 byId("metric").addEventListener("change", () => { state.metric = byId("metric").value; state.page = 0; chooseMetric(); });
 byId("quantile").addEventListener("change", render);
 byId("range").addEventListener("change", load);
-byId("filter").addEventListener("input", () => { state.page = 0; render(); });
-byId("before").addEventListener("click", () => { state.page -= 1; render(); });
-byId("after").addEventListener("click", () => { state.page += 1; render(); });
+let typed = 0;
+byId("filter").addEventListener("input", () => {
+  state.page = 0;
+  clearTimeout(typed);
+  typed = setTimeout(() => loadShown().catch(() => {}), state.keys.length > MANY ? 300 : 0);
+});
+byId("before").addEventListener("click", () => { state.page -= 1; loadShown().catch(() => {}); });
+byId("after").addEventListener("click", () => { state.page += 1; loadShown().catch(() => {}); });
 byId("choice").addEventListener("submit", (event) => event.preventDefault());
 refreshMetrics().catch(() => {}).finally(listen);
 setInterval(watchStates, 10000);

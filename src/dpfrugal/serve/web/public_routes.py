@@ -31,6 +31,7 @@ PAGE_HEADERS: Final = {
 }
 MOST_RELEASES: Final = 1_000
 MOST_NUMBERS: Final = 300_000  # in one answer
+MOST_READ: Final = 10 * MOST_NUMBERS  # for one answer of some keys
 HEARTBEAT: Final = 15.0
 ROUNDED: Final = 1e15
 
@@ -114,7 +115,7 @@ def public_routes(
             found = await asyncio.to_thread(
                 lambda: store.releases(
                     metric=None if metric is None else named[metric], since=since, after=after, limit=limit + 1,
-                    most_numbers=None if wanted else MOST_NUMBERS,
+                    most_numbers=MOST_READ if wanted else MOST_NUMBERS,
                 )
             )  # fmt: skip
         except Exception as error:
