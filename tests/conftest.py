@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.postgres import server
+
 # Time is measured in benchmarks, never asserted in a test.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
@@ -24,6 +26,21 @@ def spark() -> Iterator[Any]:
     session = local_session("local[2,4]", spark_sql_shuffle_partitions="2", spark_default_parallelism="2")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_address() -> Iterator[str]:
+    """How to connect to a PostgreSQL server."""
+    with server() as address:
+        yield address
+
+
+@pytest.fixture
+def postgresql(postgres_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a client connects to that is told nothing else."""
+    parts = dict(part.split("=") for part in postgres_address.split())
+    for name, key in {"PGHOST": "host", "PGPORT": "port", "PGUSER": "user", "PGDATABASE": "dbname"}.items():
+        monkeypatch.setenv(name, parts[key])
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
