@@ -91,6 +91,7 @@ bench: $(PEERS)
 	$(BIN)/python -m benchmarks.compare
 	$(BIN)/python -m benchmarks.keyed
 	$(BIN)/python -m benchmarks.windows
+	$(BIN)/python -m benchmarks.windows --curve docs/images/windows-memory.png
 
 bench-spark: $(READY)
 	$(BIN)/python -m benchmarks.spark

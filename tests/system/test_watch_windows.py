@@ -280,9 +280,13 @@ def test_live_table__shows_values_intervals_and_the_last_windows(
     keyed = dpf.KeyedWindowQuantile(0.5, dpf.PureDP(epsilon=1.0), keys=["/home", "bell\x07", "/none"])
     for scale in (1, 2, 3):
         keyed.update_many(["/home", "bell\x07"] * 2_000, np.linspace(0, 100 * scale, 4_000))
+        with table.aside():
+            assert not table._live.is_started, "nothing is printed over the table"
         table.show(keyed.release(), f"12:0{scale}:00")
+        assert table._live.is_started
     table.stop()
     shown = capsys.readouterr().out
+    assert "ε=1 per item (replace-one, value and key)" in shown
     assert "window 3, to 12:03:00" in shown
     assert "bell\\x07" in shown
     assert "\x07" not in shown

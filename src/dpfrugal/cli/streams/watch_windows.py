@@ -2,6 +2,7 @@
 
 import sys
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -155,10 +156,10 @@ class Windows:
             self._doubted.add(claim)
             notes.print(claim + "; a person in several windows has it in each." * (not self._shares_windows))
         reasons = release["reason"].drop_null().unique().to_pylist() if self._keyed else filter(None, release.reasons)
-        for reason in reasons:
-            said = reason.partition(", there are")[0]
-            if said not in self._doubted:
-                self._doubted.add(said)
+        new = dict.fromkeys(said for each in reasons if (said := each.partition(", there are")[0]) not in self._doubted)
+        self._doubted.update(new)
+        with nullcontext() if self._live is None or not new else self._live.aside():
+            for said in new:
                 note(f"{said}; where there are fewer in a window, no number is shown.")
 
     def _end_after(self, moment: float) -> float | None:
@@ -197,6 +198,8 @@ class Windows:
                     f"{checkpoint.file}: another process continues from this checkpoint, so this one stops."
                 ) from None
             except KeyboardInterrupt:
+                if self._live is not None:
+                    self._live.stop()
                 checkpoint.save(self._estimator)
                 if checkpoint.items or self._number_is_private:
                     kept = "are kept in the checkpoint" if checkpoint.file else "were not released"

@@ -8,6 +8,7 @@ import math
 import sys
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from dpfrugal.cli.table.quantile_table import known, record, texts
@@ -107,10 +108,20 @@ class LiveTable:
             self._live.start()
         self._live.update(self._table(release, end), refresh=True)
 
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """While something else is printed on the terminal, which goes above the table."""
+        if self._live.is_started:
+            self._live.update("", refresh=True)
+            self._live.stop()
+            yield
+            self._live.start()
+        else:
+            yield
+
     def stop(self) -> None:
         """Leave the table where it is."""
-        if self._windows:
-            self._live.stop()
+        self._live.stop()
 
     def _table(self, release: Any, end: str) -> "Table":
         from rich.table import Table
