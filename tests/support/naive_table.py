@@ -41,13 +41,15 @@ def normalised(weights: Mapping[Answer, Decimal]) -> dict[Answer, Decimal]:
 
 
 def naive(rows: Sequence[int], public: Choice, target: Fraction) -> dict[int, Decimal]:
-    """P(y) ∝ base(y)·exp(−slope·distance), within the cap on either side."""
+    """P(y) ∝ base(y)·exp(−slope·distance), within the cap; a row above counts 1 + lean, one below less."""
     weights = {}
     with localcontext(prec=DIGITS):
         for code in range(public.base.low, public.base.high + 1):
             below, upto = sum(row < code for row in rows), sum(row <= code for row in rows)
-            distance = max(below - target, target - upto, Fraction(-public.cap))
-            weights[code] = mass(public.base, code) * exponential(public.slope * min(distance, Fraction(public.cap)))
+            cap = Fraction(public.cap)
+            high, low = (min(max(each, -cap), cap) for each in (below - target, target - upto))
+            distance = max((1 + public.lean) * high, (1 - public.lean) * low)
+            weights[code] = mass(public.base, code) * exponential(public.slope * distance)
     return normalised(weights)
 
 

@@ -15,7 +15,7 @@ from dpfrugal.estimators.table.base.base_measure import Base, base_of_doubles
 from dpfrugal.estimators.table.base.codes import codes_of
 from dpfrugal.estimators.table.choices import mechanism
 from dpfrugal.estimators.table.choices.joint_choice import JointChoice
-from dpfrugal.estimators.table.choices.mechanism import Choice, Scores
+from dpfrugal.estimators.table.choices.mechanism import Choice, Scores, lean_of
 from dpfrugal.estimators.table.choices.plan import Asked, joint_range, plan_of, planned
 from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.choice import Ranges, Weight, slope
@@ -99,7 +99,7 @@ def test_one_quantile__every_ratio_of_probabilities_is_within_the_guarantee(
 ) -> None:
     monkeypatch.setattr(mechanism, "CAP", cap)
     steepness = 2 * planned((q,), PureDP(epsilon=EPSILON), relation).slope
-    largest, widest = losses(q, lambda _: Choice(base_of_doubles(), steepness), relation)
+    largest, widest = losses(q, lambda _: Choice(base_of_doubles(), steepness, lean_of(q)), relation)
     assert largest <= EPSILON * (1 + 1e-12)
     assert widest <= EPSILON * (1 + 1e-12), "bounded range, which zCDP rests on"
     if cap == 75 and q != QUANTILES[-1]:  # of so few rows the last one is too far out
@@ -134,6 +134,11 @@ def test_one_quantile__planted_mistakes_are_detected() -> None:
         assert losses(Fraction(1, 2), lambda _: right, "replace", most=4)[1] > EPSILON * 1.2
     assert losses(q, base_of_the_data, "replace", most=3)[1] > EPSILON * 1.2
     assert losses(Fraction(9, 10), cap_of_the_data, "replace", most=4)[1] > EPSILON * 1.2
+    # Under add-remove a lean may go as far as the quantile's own, and no farther (Theorem 16).
+    steep = planned((q,), PureDP(epsilon=EPSILON), "add-remove").slope
+    leaning = replace(right, slope=2 * steep, lean=2 * q - 1)
+    assert losses(q, lambda _: leaning, "add-remove", most=4)[1] <= EPSILON * (1 + 1e-12)
+    assert losses(q, lambda _: replace(leaning, lean=Fraction(1)), "add-remove", most=4)[1] > EPSILON * 1.2
     assert losses(q, sensitivity_one, "replace", most=4)[1] > EPSILON * 1.2
     assert losses(q, sensitivity_one, "add-remove", most=4)[1] > EPSILON * 1.2
 
@@ -141,8 +146,9 @@ def test_one_quantile__planted_mistakes_are_detected() -> None:
 def test_one_quantile__a_replaced_row_that_becomes_missing_is_covered() -> None:
     """With nan_policy="omit" a replaced row may vanish: that is a removal, at the slope of a replacement."""
     steepness = 2 * planned((Fraction(9, 10),), PureDP(epsilon=EPSILON), "replace").slope
-    public = Choice(base_of_doubles(), steepness)
-    assert max(losses(q, lambda _: public, "add-remove")[1] for q in QUANTILES) <= EPSILON * (1 + 1e-12)
+    for q in QUANTILES:
+        public = Choice(base_of_doubles(), steepness, lean_of(q))
+        assert losses(q, lambda _: public, "add-remove")[1] <= EPSILON * (1 + 1e-12)  # noqa: B023
 
 
 # Several quantiles. Only the order of codes counts, so answers lie at every letter, between each two, and beyond them.

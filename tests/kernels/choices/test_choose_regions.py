@@ -69,26 +69,27 @@ def words(seed: int, groups: int, each: int) -> NDArray[np.uint64]:
 
 
 def one_by_one(
-    groups: Sequence[Sequence[int]], base: Base, slope: Fraction, targets: Targets, drawn: NDArray[np.uint64]
+    groups: Sequence[Sequence[int]], public: Choice, targets: Targets, drawn: NDArray[np.uint64]
 ) -> list[int | None]:
     """By the twin; None where the words did not suffice, so that new bits were drawn."""
     found: list[int | None] = []
     for at, rows in enumerate(groups):
         left = iter(drawn[at].tolist())
-        answer = choose_code(statistics(rows), Choice(base, slope), targets[at], Tape(left))
+        answer = choose_code(statistics(rows), public, targets[at], Tape(left))
         found.append(answer if length_hint(left) else None)
     return found
 
 
 def check(base: Base, groups: Sequence[Sequence[int]], slope: Fraction, targets: Targets, seed: int) -> None:
+    public = Choice(base, slope, Fraction(seed % 5 - 2, 10))
     clipped = [sorted(min(max(row, base.low), base.high) for row in rows) for rows in groups]
     starts = np.cumsum([0, *(len(rows) for rows in clipped)])
     codes = np.array([row for rows in clipped for row in rows], dtype=np.int64)
     drawn = words(seed, len(groups), WORDS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choice, "words", lambda groups, each: drawn)
-        many = choose_many(codes, starts, base, slope, targets).tolist()
-    expected = one_by_one(clipped, base, slope, targets, drawn)
+        many = choose_many(codes, starts, public, targets).tolist()
+    expected = one_by_one(clipped, public, targets, drawn)
     assert all(answer in (None, found) for found, answer in zip(many, expected, strict=True))
     assert all(base.low <= answer <= base.high for answer in many)
 
@@ -133,7 +134,7 @@ def test_choose_many__uncertain_groups_are_left_to_the_twin(monkeypatch: pytest.
         asked.clear()
         drawn = np.full((1, WORDS), point, dtype=np.uint64)
         monkeypatch.setattr(choice, "words", lambda groups, each, drawn=drawn: drawn)
-        found = choose_many(np.array([0]), np.array([0, 1]), base, Fraction(1, 10**15), Targets([0], 1))
+        found = choose_many(np.array([0]), np.array([0, 1]), Choice(base, Fraction(1, 10**15)), Targets([0], 1))
         assert bool(asked) == uncertain
         assert -1 <= int(found[0]) <= 1
 
@@ -146,7 +147,7 @@ def test_choose_many__too_few_words_are_continued_by_the_twin() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choice, "words", lambda groups, each: drawn)
         found = choose_many(
-            np.zeros(0, dtype=np.int64), np.zeros(4, dtype=np.int64), base, Fraction(1), Targets([0] * 3, 1)
+            np.zeros(0, dtype=np.int64), np.zeros(4, dtype=np.int64), Choice(base, Fraction(1)), Targets([0] * 3, 1)
         )
     assert all(0 <= answer <= 2**62 for answer in found.tolist())
 

@@ -183,7 +183,7 @@ def draw_from_gap(
 
 @cached
 def choose(
-    codes: Any, starts: Any, floors: Any, ceilings: Any, fractions: Any, cap: Any, slope: Any,
+    codes: Any, starts: Any, floors: Any, ceilings: Any, fractions: Any, cap: Any, steep_above: Any, steep_below: Any,
     kinds: Any, numbers: Any, scales: Any, weights: Any, highs: Any, lows: Any, words: Any,
     at: Any, below: Any, upto: Any, masses: Any, answers: Any, certain: Any,
 ) -> Any:  # fmt: skip
@@ -206,8 +206,9 @@ def choose(
             else:
                 low = upto[index - 1] if index > 0 else 0
                 high = below[index] if index < number else end - start
-            distance = max((low - floor) - fraction, (floor - high) + fraction)
-            masses[region] *= np.exp(-slope * min(max(distance, np.float64(-cap)), np.float64(cap)))
+            too_high = min(max((low - floor) - fraction, np.float64(-cap)), np.float64(cap))
+            too_low = min(max((floor - high) + fraction, np.float64(-cap)), np.float64(cap))
+            masses[region] *= np.exp(-max(steep_above * too_high, steep_below * too_low))
         region = chosen_by(masses, size, words[group, 0])
         if region == UNCERTAIN:
             certain[group] = False

@@ -15,6 +15,7 @@ from dpfrugal.estimators.table.base.base_measure import (
 )
 from dpfrugal.estimators.table.choices import many_choices
 from dpfrugal.estimators.table.choices.many_choices import Targets, choose_many, compiled
+from dpfrugal.estimators.table.choices.mechanism import Choice
 
 
 @given(st.lists(st.integers(0, 10**30), min_size=1, max_size=5), st.integers(1, 10**20))
@@ -55,6 +56,6 @@ def test_choose_many__answers_each_group_from_its_own_rows_and_reports(monkeypat
     codes = np.concatenate([1000 * group + np.arange(41) for group in range(20)])
     done = list[int]()
     targets = Targets(list(sizes), 2)
-    found = choose_many(codes, starts, base_of_integers(), Fraction(30), targets, done.append)
+    found = choose_many(codes, starts, Choice(base_of_integers(), Fraction(30)), targets, done.append)
     assert (np.abs(found - (1000 * np.arange(20) + 20)) <= 3).all()
     assert done == [7, 14, 20]

@@ -27,13 +27,14 @@ HALF = Fraction(1, 2)
     st.integers(1, 5),
     st.integers(0, 12),
     st.sampled_from([Fraction(1, 3), Fraction(1), 75]),
+    st.sampled_from([Fraction(0), Fraction(1, 5), Fraction(-1, 10)]),
 )
 def test_choice__is_the_definition_one_answer_at_a_time(
-    rows: list[int], steepness: int, share: int, cap: Fraction
+    rows: list[int], steepness: int, share: int, cap: Fraction, lean: Fraction
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mechanism, "CAP", cap)  # so low that rows lie beyond it
-        public, target = Choice(SMALL_WORLD, Fraction(1, steepness)), Fraction(share, 12) * len(rows)
+        public, target = Choice(SMALL_WORLD, Fraction(1, steepness), lean), Fraction(share, 12) * len(rows)
         expected, found = naive(rows, public, target), drawn(statistics(rows), public, target)
         assert found.keys() == expected.keys()
         for code, probability in expected.items():
@@ -50,7 +51,7 @@ def test_choice__floats_are_close_to_exact_weights(values: list[float], steepnes
     """For targets that are no round numbers."""
     rows = statistics(codes_of(np.array(values, dtype=np.float64)).tolist())
     target = Fraction(data.draw(st.integers(0, 10**15)), 10**15) * len(values)
-    scores = Scores(rows, Choice(base_of_doubles(), Fraction(1, steepness)), target)
+    scores = Scores(rows, Choice(base_of_doubles(), Fraction(1, steepness), Fraction(1, 7)), target)
     for weight, approximate in zip(scores.exact(), scores.approximate.tolist(), strict=True):
         exact = float(weight.to_decimal(30))
         assert abs(approximate - exact) <= choice.FLOAT_ERROR / 8 * exact

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpfrugal.estimators.table.choices.walk_errors import bounds, bridge, deviations
+from dpfrugal.estimators.table.choices.walk_errors import bound_of_one, bounds, bridge, deviation_of_one, deviations
 
 STEP = 1 / 32
 
@@ -41,8 +41,20 @@ def test_bounds__are_exceeded_no_more_often_than_they_say(beta: float) -> None:
 def test_bounds__of_one_answer_are_those_of_a_laplace_variable() -> None:
     for beta in (0.5, 1e-3, 1e-9, 1e-100):
         on_the_grid = bridge(1, 40.0 + math.log(1 / beta)).bounds(beta)
-        assert bounds(1, beta) == pytest.approx([math.log(1 / beta) / 2])
-        assert bounds(1, beta)[0] <= on_the_grid[0] <= 1.001 * bounds(1, beta)[0] + 0.1
+        exact = bound_of_one(2.0, 2.0, beta)
+        assert exact == pytest.approx(math.log(1 / beta) / 2)
+        assert exact <= on_the_grid[0] <= 1.001 * exact + 0.1
+
+
+def test_bound_of_one__is_exceeded_as_often_as_it_says() -> None:
+    """With the density exp(−above·d) above 0 and exp(−below·|d|) below it: by sums over a fine grid."""
+    places = (np.arange(200_000) + 0.5) * 1e-3
+    above, below = np.exp(-0.6 * places), np.exp(-0.4 * places)
+    both = above + below
+    assert deviation_of_one(0.6, 0.4) == pytest.approx(math.sqrt((both * places**2).sum() / both.sum()), rel=1e-4)
+    for beta in (0.3, 0.05, 1e-4):
+        bound = bound_of_one(0.6, 0.4, beta)
+        assert both[places > bound].sum() / both.sum() == pytest.approx(beta, rel=0.01)
 
 
 def test_deviations__of_very_many_answers_are_finite() -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from dpfrugal.estimators.table.base.base_measure import Base
 from dpfrugal.estimators.table.choices.joint_choice import JointChoice, cap_of, choose_jointly
-from dpfrugal.estimators.table.choices.mechanism import CAP, Choice, choose_code
+from dpfrugal.estimators.table.choices.mechanism import CAP, Choice, choose_code, lean_of
 from dpfrugal.estimators.table.choices.plan import Plan
 from dpfrugal.estimators.table.choices.radius import Interval, choose_interval
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach
@@ -26,7 +26,7 @@ def answers(rows: OrderStatistics, plan: Plan, base: Base, bits: Bits | None = N
 
 def single_choice(plan: Plan, base: Base) -> Choice:
     """The choice of one quantile: the walk to its rank and back is twice as long as its distance."""
-    return Choice(base, 2 * plan.slope)
+    return Choice(base, 2 * plan.slope, lean_of(plan.quantiles[0]))
 
 
 def intervals_around(

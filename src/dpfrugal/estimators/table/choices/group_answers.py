@@ -127,8 +127,8 @@ def _values(rows: GroupRows, plan: Plan, base: Base, told: "_Told") -> Codes:
     ((window,), (q,)) = windows, plan.quantiles
     before = window.before.tolist()
     ranks = [q.numerator * size - q.denominator * b for size, b in zip(sizes.tolist(), before, strict=True)]
-    targets, slope = Targets(ranks, q.denominator), single_choice(plan, base).slope
-    return choose_many(window.codes, window.starts, base, slope, targets, told.of())[:, None]
+    targets = Targets(ranks, q.denominator)
+    return choose_many(window.codes, window.starts, single_choice(plan, base), targets, told.of())[:, None]
 
 
 def _few_intervals(

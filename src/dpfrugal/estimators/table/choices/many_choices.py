@@ -104,8 +104,7 @@ def _numbers(part: Component) -> tuple[tuple[int, int, int, float], tuple[int, i
 def choose_many(
     codes: Codes,
     starts: NDArray[np.int64],
-    base: Base,
-    slope: Fraction,
+    public: Choice,
     targets: Targets,
     progress: Callable[[int], None] | None = None,
 ) -> Codes:
@@ -116,7 +115,7 @@ def choose_many(
     with loading("choose_regions"):
         from dpfrugal.kernels.choices.choose_regions import choose as choose_groups
 
-    public, arrays = Choice(base, slope), compiled(base)
+    base, arrays = public.base, compiled(public.base)
     starts = np.ascontiguousarray(starts, dtype=np.int64)
     groups = starts.size - 1
     answers = np.empty(groups, dtype=np.int64)
@@ -129,7 +128,8 @@ def choose_many(
         words, certain = choice.words(last - first, kinds.WORDS), np.empty(last - first, dtype=np.bool_)
         with np.errstate(all="ignore"):  # for the kernel as it is written, where the compiler is off
             choose_groups(
-                codes, starts[first : last + 1], *targets.parts(first, last), public.cap, float(slope),
+                codes, starts[first : last + 1], *targets.parts(first, last),
+                public.cap, float(public.above), float(public.below),
                 arrays.kinds, arrays.numbers, arrays.scales, arrays.weights, arrays.highs, arrays.lows, words,
                 at, below, upto, masses, answers[first:last], certain,
             )  # fmt: skip

@@ -3,11 +3,16 @@
 P(y) ∝ base(y) · exp(−slope · distance), where the distance max(#(x < y) − t, t − #(x ≤ y)) is that of the wanted rank t
 from the ranks that y covers. Within these it is negative: the deeper the rank lies among the rows that are equal to y,
 the likelier y is, so that a number that many rows have is met whatever notation it is written in. The base is public,
-and so is the cap, at which distances end on either side; it makes all answers outside a window of 2·cap + 1 order
-statistics equally likely per base mass, so nothing but that window is looked at.
+and so is the cap, at which ranks that are off end to count on either side; it makes all answers outside a window of
+2·cap + 1 order statistics on either side equally likely per base mass, so nothing but that window is looked at.
 
-Worked number: with slope 1/2 an answer whose rank is off by k rows is e^(−k/2) times as likely per base mass, so the
-rank is off by 2.8 rows (root mean square) where the base is even around the quantile.
+Beyond a p99 there are few rows, and below it many, so a row above counts 1 + lean and one below 1 − lean, which costs
+what two ones cost: an answer from beyond all rows, which is the danger of small tables, is less likely by
+e^(−slope·lean·rows).
+
+Worked number: with slope 1/2 and no lean an answer whose rank is off by k rows is e^(−k/2) times as likely per base
+mass, so the rank is off by 2.8 rows (root mean square) where the base is even around the quantile; at q = 0.99 by 3.1,
+and all that lies above 100 rows is e^−60 times as likely instead of e^−50.
 """
 
 import math
@@ -26,19 +31,37 @@ from dpfrugal.privacy.choice import Bits, Weight
 
 # The cap, in units of 1 / slope: what lies beyond has e^-75 of the likelihood per base mass.
 CAP: Final = 75
+# By how much a row above the rank counts more at q = 1, and less at q = 0.
+MOST_LEAN: Final = Fraction(1, 5)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is public about a choice: the base and the slope."""
+    """What is public about a choice: the base, the slope, and by how much a row above the rank counts more."""
 
     base: Base
     slope: Fraction
+    lean: Fraction = Fraction(0)
 
     @property
     def cap(self) -> int:
         """In rows."""
         return math.ceil(CAP / self.slope)
+
+    @property
+    def above(self) -> Fraction:
+        """The slope of a rank that is too high."""
+        return self.slope * (1 + self.lean)
+
+    @property
+    def below(self) -> Fraction:
+        """The slope of a rank that is too low."""
+        return self.slope * (1 - self.lean)
+
+
+def lean_of(quantile: Fraction) -> Fraction:
+    """Towards the side with more rows."""
+    return MOST_LEAN * (2 * quantile - 1)
 
 
 def choose_code(rows: OrderStatistics, public: Choice, target: Fraction, bits: Bits | None = None) -> int:
@@ -70,18 +93,19 @@ class Scores:
 
     def _approximate(self) -> NDArray[np.float64]:
         """The weights in float64: ranks are compared with the target in integers first, so nothing cancels."""
-        cap, slope, floor = self._public.cap, float(self._public.slope), math.floor(self._target)
-        part = float(self._target - floor)
-        distances = np.maximum((self._first - floor) - part, (floor - self._last) + part)
-        weights: NDArray[np.float64] = self._regions.approximate * np.exp(-slope * np.clip(distances, -cap, cap))
+        public, floor = self._public, math.floor(self._target)
+        cap, part = public.cap, float(self._target - floor)
+        above = float(public.above) * np.clip((self._first - floor) - part, -cap, cap)
+        below = float(public.below) * np.clip((floor - self._last) + part, -cap, cap)
+        weights: NDArray[np.float64] = self._regions.approximate * np.exp(-np.maximum(above, below))
         return weights
 
     def exact(self) -> Sequence[Weight]:
         """The same weights, exactly."""
-        cap, found = Fraction(self._public.cap), []
+        public, cap, found = self._public, Fraction(self._public.cap), []
         for region, (first, last) in enumerate(zip(self._first.tolist(), self._last.tolist(), strict=True)):
-            distance = min(max(first - self._target, self._target - last, -cap), cap)
-            found.append(Weight(self._regions.exact(region), self._public.slope * distance))
+            above, below = (min(max(each, -cap), cap) for each in (first - self._target, self._target - last))
+            found.append(Weight(self._regions.exact(region), max(public.above * above, public.below * below)))
         return found
 
     def draw(self, chosen: int, bits: Bits | None = None) -> int:

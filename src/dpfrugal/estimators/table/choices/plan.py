@@ -17,7 +17,8 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from dpfrugal.estimators.table.choices.intervals import IntervalRule, Margin
-from dpfrugal.estimators.table.choices.walk_errors import bounds, deviations
+from dpfrugal.estimators.table.choices.mechanism import lean_of
+from dpfrugal.estimators.table.choices.walk_errors import bound_of_one, bounds, deviation_of_one, deviations
 from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.choice import Ranges, slope
 from dpfrugal.privacy.guarantees import Guarantee
@@ -102,6 +103,8 @@ class Plan:
     @property
     def errors(self) -> tuple[float, ...]:
         """The predicted error of each answer in rows, root mean square, where the base is even around the quantile."""
+        if len(self.quantiles) == 1:
+            return (deviation_of_one(*self._slopes_of_one),)
         return tuple(each / float(self.slope) for each in deviations(len(self.quantiles)))
 
     def rows_off(self, beta: float) -> tuple[float, ...]:
@@ -109,13 +112,21 @@ class Plan:
 
         Or nearly so: walks to several answers go farther where round numbers between the rows draw them.
         """
-        uneven = UNEVEN if len(self.quantiles) > 1 else 1.0
-        return tuple(uneven * each / float(self.slope) for each in bounds(len(self.quantiles), beta))
+        if len(self.quantiles) == 1:
+            return (bound_of_one(*self._slopes_of_one, beta),)
+        return tuple(UNEVEN * each / float(self.slope) for each in bounds(len(self.quantiles), beta))
 
     @property
     def rows_needed(self) -> tuple[int, ...]:
         """How many rows a table should have for each quantile; with fewer an answer may come from far outside of it."""
-        return tuple(math.ceil(ENOUGH / float(2 * self.slope * min(q, 1 - q))) for q in self.quantiles)
+        steeper = 1 + abs(lean_of(self.quantiles[0])) if len(self.quantiles) == 1 else Fraction(1)
+        return tuple(math.ceil(ENOUGH / float(2 * self.slope * steeper * min(q, 1 - q))) for q in self.quantiles)
+
+    @property
+    def _slopes_of_one(self) -> tuple[float, float]:
+        """Of a rank that is too high, and of one that is too low."""
+        lean = lean_of(self.quantiles[0])
+        return float(2 * self.slope * (1 + lean)), float(2 * self.slope * (1 - lean))
 
 
 def planned(
