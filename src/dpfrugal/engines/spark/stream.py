@@ -63,6 +63,26 @@ def stream_private_quantiles(
     A ``StreamRelease`` has ``start`` and ``end``. ``checkpoint`` is Spark's checkpoint folder. After a restart the sink
     may be called again for the last batch, with the same releases: write under ``start``, or ``batch_id``. The other
     options are those of ``WindowQuantile``; ``trigger`` is Spark's, such as ``{"processingTime": "10 seconds"}``.
+
+    >>> import tempfile, dpfrugal as dpf
+    >>> from dpfrugal.engines.spark import local_session, stream_private_quantiles
+    >>> folder, spark = tempfile.mkdtemp(), local_session()
+    >>> rows = spark.range(9_000).selectExpr("id % 2 AS route", "7 AS ms")
+    >>> rows.write.parquet(f"{folder}/in")
+    >>> stream = spark.readStream.schema(rows.schema).parquet(f"{folder}/in")
+    >>> shown = []
+    >>> query = stream_private_quantiles(
+    ...     stream,
+    ...     "ms",
+    ...     0.5,
+    ...     dpf.PureDP(epsilon=1.0),
+    ...     checkpoint=f"{folder}/checkpoint",
+    ...     sink=lambda release, batch_id: shown.append(release),
+    ...     trigger={"availableNow": True},
+    ... )
+    >>> query.awaitTermination()
+    >>> [release.value for release in shown]
+    [7]
     """
     checked_frame(df, streaming=True)
     cut = windows_of(df, column, (), person, time, window, watermark)
@@ -122,6 +142,28 @@ def stream_quantiles_by(
     declared key; keys that are discovered are those of each window by itself. After a restart the sink may be called
     again for the last batch, with the same table: write under the window, or ``batch_id``. Windows are those of
     ``stream_private_quantiles``; the other options are those of ``KeyedWindowQuantile``.
+
+    >>> import tempfile, dpfrugal as dpf
+    >>> from dpfrugal.engines.spark import local_session, stream_quantiles_by
+    >>> folder, spark = tempfile.mkdtemp(), local_session()
+    >>> rows = spark.range(9_000).selectExpr("id % 2 AS route", "7 AS ms")
+    >>> rows.write.parquet(f"{folder}/in")
+    >>> stream = spark.readStream.schema(rows.schema).parquet(f"{folder}/in")
+    >>> shown = []
+    >>> query = stream_quantiles_by(
+    ...     stream,
+    ...     "ms",
+    ...     0.5,
+    ...     dpf.PureDP(epsilon=1.0),
+    ...     by="route",
+    ...     keys=[0, 1],
+    ...     checkpoint=f"{folder}/checkpoint",
+    ...     sink=lambda table, batch_id: shown.extend(table.collect()),
+    ...     trigger={"availableNow": True},
+    ... )
+    >>> query.awaitTermination()
+    >>> [(row.route, row.value) for row in shown]
+    [(0, 7), (1, 7)]
     """
     checked_frame(df, streaming=True)
     names = (by,) if isinstance(by, str) else tuple(by)
