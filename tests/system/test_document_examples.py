@@ -3,7 +3,6 @@
 import importlib
 import importlib.util
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 import dpfrugal as dpf
 from tests.support.documents import NOT_SET_UP, OTHERS, RAN, blocks, compare, needs, run_page
-from tests.support.postgres import server
 from tests.support.repository import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -26,15 +24,6 @@ def examples() -> list[Any]:
             marks = [pytest.mark.spark] if "spark" in needs(page) else []
             found.append(pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks))
     return found
-
-
-@pytest.fixture(scope="module")
-def postgresql() -> Iterator[None]:
-    """A server that a client finds without being told where."""
-    with server() as address, pytest.MonkeyPatch.context() as patch:
-        for name, value in (part.split("=") for part in address.split()):
-            patch.setenv({"dbname": "PGDATABASE"}.get(name, f"PG{name.upper()}"), value)
-        yield
 
 
 @pytest.mark.parametrize("page", examples())
