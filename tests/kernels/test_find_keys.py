@@ -149,39 +149,3 @@ def test_count_codes__adds_to_counts_and_skips_unknown_rows() -> None:
     counts = np.array([10, 0, 0], dtype=np.int64)
     find_keys.count_codes(np.array([0, 2, UNKNOWN, 2], dtype=np.int32), counts)
     assert counts.tolist() == [11, 0, 2]
-
-
-def naive_take(order: list[int], who: list[int], codes: list[int], most_items: int, most_keys: int) -> list[int]:
-    """A row counts if it is one of the first of its person and key, and its key one of the person's first."""
-    rows: dict[tuple[int, int], int] = {}
-    kept = [UNKNOWN] * len(who)
-    for i in order:
-        person, code = who[i], codes[i]
-        theirs = {key for owner, key in rows if owner == person}
-        if code >= 0 and (code in theirs or len(theirs) < most_keys) and rows.get((person, code), 0) < most_items:
-            rows[person, code] = rows.get((person, code), 0) + 1
-            kept[i] = code
-    return kept
-
-
-@settings(max_examples=60)
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 4)), min_size=1, max_size=60),
-    st.integers(1, 3),
-    st.integers(1, 3),
-    st.randoms(use_true_random=False),
-)
-def test_take_rows__keeps_what_the_limits_allow_and_return_rows_takes_all_of_it_back(
-    rows: list[tuple[int, int]], most_items: int, most_keys: int, random: object
-) -> None:
-    order = list(range(len(rows)))
-    random.shuffle(order)  # type: ignore[attr-defined]
-    who, codes = (np.array(column) for column in zip(*rows, strict=True))
-    tallies, keys = np.zeros((4, most_keys), dtype=np.int64), np.full((4, most_keys), UNKNOWN, dtype=np.int32)
-    kept = np.full(len(rows), UNKNOWN, dtype=np.int32)
-    find_keys.take_rows(np.array(order), who, codes.astype(np.int32), tallies, keys, most_items, kept)
-    assert kept.tolist() == naive_take(order, who.tolist(), codes.tolist(), most_items, most_keys)
-    assert tallies.sum() == (kept >= 0).sum()
-    find_keys.return_rows(who, kept, tallies, keys)
-    assert not tallies.any()
-    assert (keys == UNKNOWN).all()

@@ -14,12 +14,22 @@ from dpfrugal.estimators.table.base.base_measure import Base, Component, Regions
 from dpfrugal.estimators.table.base.spreads import Binades, Even
 from dpfrugal.estimators.table.choices.joint_choice import Joint, JointChoice
 from dpfrugal.estimators.table.choices.mechanism import Choice, Scores
+from dpfrugal.estimators.table.choices.plan import Asked, Plan, plan_of
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, SortedRows
+from dpfrugal.parameters import Neighbours
+from dpfrugal.privacy.guarantees import Guarantee
 
 DIGITS = 60
 Answer = TypeVar("Answer", bound=Hashable)
 Codes = tuple[int, ...]
 SMALL_WORLD = Base(0, 6, (Component(3, Even()), Component(1, Binades(2))))
+
+
+def planned(
+    quantiles: tuple[Fraction, ...], guarantee: Guarantee, neighbours: Neighbours = "replace", rows_per_person: int = 1
+) -> Plan:
+    """The plan of values only."""
+    return plan_of(Asked(quantiles, guarantee, neighbours, rows_per_person=rows_per_person))
 
 
 def statistics(rows: Sequence[int]) -> OrderStatistics:

@@ -16,11 +16,11 @@ from dpfrugal.estimators.table.base.codes import codes_of
 from dpfrugal.estimators.table.choices import mechanism
 from dpfrugal.estimators.table.choices.joint_choice import JointChoice
 from dpfrugal.estimators.table.choices.mechanism import Choice, Scores, lean_of
-from dpfrugal.estimators.table.choices.plan import Asked, joint_range, plan_of, planned
+from dpfrugal.estimators.table.choices.plan import Asked, joint_range, plan_of
 from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.choice import Ranges, Weight, slope
 from dpfrugal.privacy.guarantees import ZCDP, PureDP
-from tests.support.naive_table import DIGITS, SMALL_WORLD, naive_distance, naive_jointly, renyi, statistics
+from tests.support.naive_table import DIGITS, SMALL_WORLD, naive_distance, naive_jointly, planned, renyi, statistics
 
 EPSILON = 1.0
 Table = tuple[int, ...]

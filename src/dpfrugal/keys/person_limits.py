@@ -144,7 +144,7 @@ class PersonLimits:
 
     def taken(self, person: Any, codes: Codes) -> Codes:
         """The codes of the rows that count, -1 for those set aside; ``settle`` or ``undo`` must follow."""
-        from dpfrugal.kernels.find_keys import take_rows
+        from dpfrugal.kernels.limit_people import take_rows
 
         known, who = self.people.size, self._who.codes(person)
         kept = np.full(codes.size, UNDECLARED, dtype=np.int32)
@@ -185,7 +185,7 @@ class PersonLimits:
 
     def undo(self) -> None:
         """The batch was refused: nobody has had a row of it taken."""
-        from dpfrugal.kernels.find_keys import return_rows
+        from dpfrugal.kernels.limit_people import return_rows
 
         batch, self._batch = self._batch, None  # first: rows that an interrupt lets be returned twice would be too many
         if batch is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from dpfrugal.cli.options import KEYS, PRIVACY, EstimatorOptions
-from dpfrugal.cli.table.table_options import Confidence, WhoseNeighbours
+from dpfrugal.cli.table.table_options import Confidence, Counts, WhoseNeighbours
 from dpfrugal.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -131,14 +131,7 @@ class WindowOptions:
         str | None,
         typer.Option(help="One more key with this name, of all rows whose key is not shown.", rich_help_panel=KEYS),
     ] = None
-    counts: Annotated[
-        bool,
-        typer.Option(
-            "--counts/--no-counts",
-            help="A noisy number of rows for each key, which costs a tenth of the guarantee.",
-            rich_help_panel=KEYS,
-        ),
-    ] = True
+    counts: Counts = True
 
     def refuse(self, algorithm: str) -> None:
         """Another algorithm has none of them."""

@@ -42,6 +42,14 @@ Person = Annotated[
         rich_help_panel=PRIVACY,
     ),
 ]
+Counts = Annotated[
+    bool,
+    typer.Option(
+        "--counts/--no-counts",
+        help="A noisy number of rows for each key, which costs a tenth of the guarantee.",
+        rich_help_panel=KEYS,
+    ),
+]
 Confidence = Annotated[float, typer.Option(help="How likely an interval holds the quantile.", rich_help_panel=TABLE)]
 IntervalsOf = Annotated[
     IntervalOf,
@@ -108,14 +116,7 @@ class TableOptions:
         str | None,
         typer.Option(help="One more group with this name, of all rows whose key is not shown.", rich_help_panel=KEYS),
     ] = None
-    counts: Annotated[
-        bool,
-        typer.Option(
-            "--counts/--no-counts",
-            help="A noisy number of rows for each key, which costs a tenth of the guarantee.",
-            rich_help_panel=KEYS,
-        ),
-    ] = True
+    counts: Counts = True
 
 
 def bytes_of(text: str) -> int:

@@ -1,11 +1,10 @@
 """Releases and tables of releases in HTML, as notebooks show them: ``_repr_html_`` and IPython's formatter.
 
-A key may be anything that somebody once typed into a form, so every cell is escaped. A ``pyarrow.Table`` cannot be
-given a method; ``show_tables_in_notebooks`` tells IPython how to show those that this library released, and leaves all
-others as they were.
+A key may be anything that somebody once typed into a form, so every cell is escaped, what is not printable too. A
+``pyarrow.Table`` cannot be given a method; ``show_tables_in_notebooks`` tells IPython how to show those that this
+library released, and leaves all others as they were.
 """
 
-import html
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ from dpfrugal.estimators.display.answers import (
     values_of_column,
 )
 from dpfrugal.estimators.display.shown_values import shown_value
+from dpfrugal.outside_text import in_html
 
 MOST_ROWS = 60  # as many as pandas shows
 ENDS = ("lower", "upper")
@@ -82,14 +82,14 @@ def cells(answer: Answer, with_ends: bool) -> list[str]:
 
 def table_of_cells(titles: Iterable[str], rows: Iterable[Sequence[str]], claim: str) -> str:
     """HTML without colours of its own: it is read on light and on dark."""
-    head = "".join(f'<th style="text-align: right">{html.escape(each)}</th>' for each in titles)
+    head = "".join(f'<th style="text-align: right">{in_html(each)}</th>' for each in titles)
     body = "".join(
-        "<tr>" + "".join(f'<td style="text-align: right">{html.escape(cell)}</td>' for cell in row) + "</tr>"
+        "<tr>" + "".join(f'<td style="text-align: right">{in_html(cell)}</td>' for cell in row) + "</tr>"
         for row in rows
     )
     return (
         f'<table class="dpfrugal"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-        f'<p class="dpfrugal"><small>{html.escape(claim)}</small></p>'
+        f'<p class="dpfrugal"><small>{in_html(claim)}</small></p>'
     )
 
 

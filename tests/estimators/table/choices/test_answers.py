@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from dpfrugal.estimators.table.base.base_measure import base_of_doubles, base_of_integers
 from dpfrugal.estimators.table.base.codes import codes_of
 from dpfrugal.estimators.table.choices.answers import answers
-from dpfrugal.estimators.table.choices.plan import planned
 from dpfrugal.privacy.guarantees import PureDP
-from tests.support.naive_table import statistics
+from tests.support.naive_table import planned, statistics
 
 DECILES = tuple(Fraction(i, 10) for i in range(1, 10))
 THREE = (Fraction(1, 2), Fraction(9, 10), Fraction(99, 100))

@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal.estimators.table.choices.intervals import IntervalRule
-from dpfrugal.estimators.table.choices.plan import Asked, Change, Plan, joint_range, plan_of, planned
+from dpfrugal.estimators.table.choices.plan import Asked, Change, Plan, joint_range, plan_of
 from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.choice import Ranges
 from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dpfrugal.privacy.zcdp_conversions import rho_for
+from tests.support.naive_table import planned
 
 DECILES = tuple(Fraction(i, 10) for i in range(1, 10))
 THREE = (Fraction(1, 2), Fraction(9, 10), Fraction(99, 100))

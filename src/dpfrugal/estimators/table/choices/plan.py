@@ -129,13 +129,6 @@ class Plan:
         return float(2 * self.slope * (1 + lean)), float(2 * self.slope * (1 - lean))
 
 
-def planned(
-    quantiles: tuple[Fraction, ...], guarantee: Guarantee, neighbours: Neighbours = "replace", rows_per_person: int = 1
-) -> Plan:
-    """The plan of values only."""
-    return plan_of(Asked(quantiles, guarantee, neighbours, rows_per_person=rows_per_person))
-
-
 @lru_cache(maxsize=256)
 def plan_of(asked: Asked) -> Plan:
     """The plan with the steepest values.
