@@ -38,7 +38,8 @@ def test_lines__may_be_cut_anywhere(items: list[float], cuts: list[int], newline
     "bad", [b"4242x", b"4,242", b"4_242", b"0x4242", b"42 42", b"\xff4242", b"4242;", b"null", b"4242" * LONGEST_LINE]
 )
 def test_lines__name_a_bad_line_by_its_number_only(bad: bytes) -> None:
-    with pytest.raises(TableError, match="Line 3 is not a number") as error:
+    what = "Line 3 is longer than 4,096 bytes" if len(bad) > LONGEST_LINE else "Line 3 is not a number"
+    with pytest.raises(TableError, match=what) as error:
         parsed(b"1\n2\n" + bad + b"\n5\n")
     assert "42" not in str(error.value)
 
@@ -78,8 +79,19 @@ def test_lines__take_an_endless_line_for_no_number_however_it_is_cut(cut: list[i
     text = b"7\n" + b"1" * (3 * LONGEST_LINE) + b"\n8\n"
     found = parsed(text, cut, omit_bad=True)
     assert (found[0], found[2], len(found)) == (7, 8, 3)
-    with pytest.raises(TableError, match="Line 2 is not a number"):
+    with pytest.raises(TableError, match="Line 2 is longer than 4,096 bytes, which is the limit"):
         parsed(text, cut)
+
+
+def test_lines__refuse_a_line_that_never_ends_before_it_ends() -> None:
+    parser = LineParser()
+    assert parser.feed(b"7\n" + bytes(LONGEST_LINE)) == [7]
+    assert parser.refusal is None
+    assert parser.feed(b"\0") == []
+    assert "Line 2 is longer than" in str(parser.refusal)
+    omitting = LineParser(omit_bad=True)
+    assert omitting.feed(bytes(10 * LONGEST_LINE)) == []
+    assert omitting.refusal is None  # it counts as a missing item, if it ends
 
 
 def test_lines__of_a_stream_give_all_numbers_and_bytes() -> None:

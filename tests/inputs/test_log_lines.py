@@ -3,9 +3,12 @@
 import json
 from typing import Any
 
+import numpy as np
+import pytest
+
 import dpfrugal as dpf
 from dpfrugal.inputs import log_lines
-from dpfrugal.inputs.line_formats import json_lines
+from dpfrugal.inputs.line_formats import json_lines, plain_lines
 from dpfrugal.inputs.log_lines import LineFormat, LogLines
 
 
@@ -19,6 +22,21 @@ def read(form: LineFormat, *blocks: bytes, omit: bool = True) -> tuple[list[Any]
         ]
         rows += zip(*(column if column is not None else [None] * len(found) for column in columns), strict=True)
     return rows, lines.refusal
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("ended", [False, True])
+def test_log_lines__that_are_too_long_are_no_numbers_and_not_waited_for(keyed: bool, ended: bool) -> None:
+    """Only the beginning of such a line is kept, which may look like a number."""
+    block = b"1" * (1 << 16)
+    for omit_bad in (False, True):
+        lines = LogLines(plain_lines(keyed=keyed), omit_bad=omit_bad)
+        rows = [len(lines.feed((b"a " if keyed and not k else b"") + block)) for k in range(20)]
+        assert sum(rows) == 0
+        assert (lines.refusal is None) is omit_bad
+        last = lines.feed(b"\n") if ended else lines.finish()
+        assert np.isnan(last.values).tolist() == ([True] if omit_bad else [])
+    assert lines.refusal is None
 
 
 def test_log_lines__hold_no_more_of_an_endless_line_than_they_need() -> None:

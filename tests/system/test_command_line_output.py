@@ -74,6 +74,26 @@ def test_output__to_a_full_device_keeps_the_release_in_the_ledger(charged: tuple
     assert run("ledger", "verify", charged[1]).returncode == 0
 
 
+@pytest.mark.parametrize("way", [(), ("--algorithm", "private-quantile"), ("--json",)])
+def test_output__of_watch_to_a_full_device_keeps_the_release_in_the_ledger(
+    way: tuple[str, ...], charged: tuple[Any, ...]
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = with_output(full, "watch", "-q", 0.5, "--epsilon", 1, "--every", 1000, *way, *charged)
+    assert done.returncode == 2
+    assert "ledger kept" in done.stderr
+    (kept,) = dpf.Ledger(charged[1]).kept("clicks")
+    assert "1000" in kept
+
+
+@pytest.mark.parametrize("command", [ASKED, ("watch", "-q", 0.5, "--epsilon", 1, "--every", 1000)])
+def test_input__that_never_ends_a_line_is_refused(command: tuple[object, ...]) -> None:
+    with Path("/dev/zero").open("rb") as zero:
+        done = subprocess.run([*COMMAND, *map(str, command)], stdin=zero, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "longer than" in done.stderr
+
+
 def test_output__to_a_full_device_without_a_ledger_goes_to_standard_error() -> None:
     with Path("/dev/full").open("w") as full:
         done = with_output(full, *ASKED)

@@ -14,6 +14,7 @@ from dpfrugal.errors import TableError
 
 BLOCK_BYTES = 1 << 20
 LONGEST_LINE = 1 << 12
+ENDLESS = 1 << 30  # a line that is longer ends the stream even where others would count as missing items
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -25,6 +26,7 @@ class LineParser:
         self._omit_bad = omit_bad
         self._rest = b""
         self._line = 0
+        self._waiting = 0  # bytes of the open line
 
     def feed(self, block: bytes) -> list[float]:
         """The numbers of the lines that ``block`` completes, up to a refused one; see ``refusal`` then."""
@@ -34,8 +36,12 @@ class LineParser:
         else:
             text, self._rest = b"", self._rest + block
         # Of a line that never ends, keep only enough to show that it is too long.
+        self._waiting = len(rest) if newline else self._waiting + len(block)
         self._rest = self._rest[: LONGEST_LINE + 1]
-        return self._numbers(text)
+        found = self._numbers(text)
+        if self._waiting > (ENDLESS if self._omit_bad else LONGEST_LINE):
+            self.refusal = self.refusal or too_long(self._line + 1, LONGEST_LINE)
+        return found
 
     def finish(self) -> list[float]:
         """The number in a last line without a newline."""
@@ -69,7 +75,9 @@ class LineParser:
                 return float(line)
         except ValueError:
             pass
-        if not self._omit_bad:
+        if not self._omit_bad and len(line) > LONGEST_LINE:
+            self.refusal = too_long(self._line, LONGEST_LINE)
+        elif not self._omit_bad:
             what = "is not a number" if line.strip() else "is blank"
             hint = (
                 "to read a table, name a file"
@@ -78,6 +86,11 @@ class LineParser:
             )
             self.refusal = TableError(f"Line {self._line} {what}; standard input takes one number per line ({hint}).")
         return math.nan
+
+
+def too_long(line: int, limit: int) -> TableError:
+    """The refusal of a line; it may be one that never ends."""
+    return TableError(f"Line {line} is longer than {limit:,} bytes, which is the limit.")
 
 
 def numbers(stream: BinaryIO, *, omit_bad: bool = False) -> Iterator[tuple[list[float], int]]:

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.errors import TableError
-from dpfrugal.inputs.lines import BYTE_ORDER_MARK
+from dpfrugal.inputs.lines import BYTE_ORDER_MARK, too_long
 
 LONGEST_LINE: Final = 1 << 20
+ENDLESS: Final = 1 << 30  # a line that is longer ends the stream even where others would count as missing items
 Row = tuple[float, str | None, str | None]
 Reading = Callable[[str], Row]
 BAD: Final[Row] = (math.nan, None, "")
@@ -68,6 +69,8 @@ class LogLines:
         whole, newline, rest = block.rpartition(b"\n")
         if not newline:
             self._keep(block)
+            if self._waiting > (ENDLESS if self._omit_bad else LONGEST_LINE):
+                self.refusal = self.refusal or too_long(self._line + 1, LONGEST_LINE)
             return self._rows(b"")
         text = b"".join([*self._rest, whole, newline])
         self._rest, self._waiting = [], 0
@@ -78,7 +81,7 @@ class LogLines:
         """Of a line that never ends, only enough to show that it is too long."""
         if rest and self._waiting <= LONGEST_LINE:
             self._rest.append(rest)
-            self._waiting += len(rest)
+        self._waiting += len(rest)
 
     def finish(self) -> LogRows:
         """The row of a last line without a newline."""
@@ -90,7 +93,7 @@ class LogLines:
             text = b""
         if self._line == 0:
             text = text.removeprefix(BYTE_ORDER_MARK)
-        if self._form.together is not None:
+        if self._form.together is not None and not _has_long_line(text):
             found = self._form.together(text)
             if found is not None and (self._omit_bad or not np.isnan(found.values).any()):
                 self._line += len(found)
@@ -121,13 +124,20 @@ class LogLines:
             OverflowError,
         ):  # UnicodeDecodeError is a ValueError
             pass
-        if not self._omit_bad:
+        if not self._omit_bad and len(line) > LONGEST_LINE:
+            self.refusal = too_long(self._line, LONGEST_LINE)
+        elif not self._omit_bad:
             what = f"does not fit: a line must be {self._form.said}"
             self.refusal = TableError(
                 f"Line {self._line} {what if line.strip() else 'is blank'} (to count such lines as missing items, use "
                 "--nan-policy omit)."
             )
         return BAD
+
+
+def _has_long_line(text: bytes) -> bool:
+    """Whether a line is too long, of which not all may have been kept."""
+    return len(text) > LONGEST_LINE and max(map(len, text.split(b"\n"))) > LONGEST_LINE
 
 
 def number_of(found: Any) -> float:

@@ -12,7 +12,7 @@ less often where saving is slow: a twentieth of the time at most is spent on it.
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -100,6 +100,12 @@ class CheckpointFile:
         due = time.monotonic() - self._saved_at > max(INTERVAL, SPARING * self._took)
         if (due and self._unsaved) or estimator.account.generation != self._generation:
             self._write(estimator)
+
+    def kept_if_unwritten(self, lines: list[str], dataset: str | None) -> AbstractContextManager[None]:
+        """Print the lines in here; if that fails they are kept: in the checkpoint, the ledger or on standard error."""
+        from dpfrugal.cli.terminal.output_files import flushed, kept_if_unwritten
+
+        return flushed() if self.file else kept_if_unwritten(lambda: lines, self.ledger, dataset)
 
     def _write(self, estimator: "PrivateEstimator") -> None:
         if self.file is not None:

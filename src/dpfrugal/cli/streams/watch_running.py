@@ -69,8 +69,8 @@ def follow(
     def show(release: Any) -> None:
         printed = lines(release)
         checkpoint.save(estimator, released=True, printed=False)
-        typer.echo("\n".join(printed))
-        sys.stdout.flush()
+        with checkpoint.kept_if_unwritten(printed, estimator.account.dataset):
+            typer.echo("\n".join(printed))
         checkpoint.save(estimator, released=True, printed=True)
 
     with charged(estimator.account):

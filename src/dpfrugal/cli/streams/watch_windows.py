@@ -136,8 +136,8 @@ class Windows:
         if self._live is not None:
             self._live.show(release, shown)
         else:
-            typer.echo("\n".join(lines))
-            sys.stdout.flush()
+            with self._checkpoint.kept_if_unwritten(lines, self._estimator.account.dataset):
+                typer.echo("\n".join(lines))
         self._checkpoint.save(self._estimator)
 
     def _lines(self, release: Any, end: str) -> list[str]:

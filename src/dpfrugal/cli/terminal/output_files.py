@@ -60,6 +60,13 @@ def draft(output: Path) -> Iterator[Path]:
 
 
 @contextmanager
+def flushed() -> Iterator[None]:
+    """Print in here; it is written when this ends."""
+    yield
+    sys.stdout.flush()
+
+
+@contextmanager
 def kept_if_unwritten(
     lines: Callable[[], Sequence[str]], ledger: "Ledger | None", dataset: str | None
 ) -> Iterator[None]:
