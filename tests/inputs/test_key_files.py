@@ -76,3 +76,13 @@ def test_read_keys__takes_text_from_a_pipe(content: bytes, keys: list[str] | Non
         return
     with pytest.raises(TableError, match="keys in a pipe are text"):
         read_keys(tmp_path / "keys", "key", pa.string())
+
+
+def test_read_keys__refuses_a_small_file_of_long_keys_without_holding_them(tmp_path: Path) -> None:
+    """Of 3 MB each, a thousand times: the file has them once."""
+    keys = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), pa.array(["x" * 3_000_000]))
+    pq.write_table(pa.table({"key": keys}), tmp_path / "keys.parquet", store_schema=False)
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(TableError, match="a cell of more than"):
+        read_keys(tmp_path / "keys.parquet", "key", pa.string())
+    assert pa.default_memory_pool().max_memory() < before + (1 << 28)

@@ -156,6 +156,21 @@ def _parquet(source: FileSource, column: str | None, beside: Beside, any_type: b
     return Column(name, file.metadata.num_rows, "rows", batches)
 
 
+def bounded_cells(source: FileSource, name: str) -> Iterator[Any]:
+    """A column of a Parquet file, whatever its type, in batches; a cell that is too long is refused before the next."""
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(source.opened(), pre_buffer=False, buffer_size=BUFFER_BYTES)
+    _of_bounded_cells(source.path, file, name)
+    encoded = _is_dictionary_encoded(file, name)
+    if encoded:
+        file = pq.ParquetFile(source.opened(), pre_buffer=False, buffer_size=BUFFER_BYTES, read_dictionary=[name])
+    for record in file.iter_batches(batch_size=BATCH_ROWS, columns=[name], use_threads=False):
+        cells = record.column(0)
+        _refuse_long_cells(source.path, name, cells)
+        yield cells.dictionary_decode() if encoded else cells
+
+
 def _is_dictionary_encoded(file: Any, name: str) -> bool:
     """Whether a column of strings is stored as distinct strings and references to them, and best read as such."""
     if file.schema_arrow.field(name).type not in (pa.string(), pa.large_string()) or not file.num_row_groups:

@@ -9,6 +9,7 @@ import pyarrow.dataset as ds
 from dpfrugal.errors import TableError
 from dpfrugal.inputs.columns import attempt, chosen
 from dpfrugal.inputs.file_source import FileSource
+from dpfrugal.inputs.files import bounded_cells
 
 FORMATS: Final = {b"PAR1": "parquet", b"ARROW1": "ipc"}  # by the first bytes of a file
 
@@ -28,6 +29,9 @@ def read_keys(path: Path, by: str | None, key_type: Any) -> Any:
             )
         found = attempt(lambda: ds.dataset(path, format=binary), unreadable)
         name = chosen(path, found.schema.names, by if by in found.schema.names else None)
+        if binary == "parquet" and not pa.types.is_nested(found.schema.field(name).type):
+            cells = attempt(lambda: list(bounded_cells(source, name)), unreadable)
+            return pa.chunked_array(cells, None if cells else found.schema.field(name).type)
         return attempt(lambda: found.to_table(columns=[name]).column(0), unreadable)
     lines = attempt(lambda: "".join(source.lines()).splitlines(), unreadable, (UnicodeDecodeError,))
     if path.suffix.lower() == ".csv" and lines[:1] == [by]:
