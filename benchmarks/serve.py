@@ -224,7 +224,7 @@ def timers_taken(operator: int) -> int:
     return 0 if found is None else int(float(found[1]))
 
 
-def statsd(said: list[str], pid: int, a_second: int = 100_000, seconds: int = 5) -> None:
+def statsd(said: list[str], pid: int, a_second: int = 150_000, seconds: int = 5) -> None:
     """Lines over UDP at a steady rate, 20 in a datagram; how many arrive."""
     port, operator = port_of(said, r"StatsD at 127.0.0.1:(\d+)"), port_of(said, r"figures at 127.0.0.1:(\d+)")
     datagrams = [b"\n".join(b"api.request:%d|ms|#route:/route/%d" % (n, k) for k in range(20)) for n in range(50)]
