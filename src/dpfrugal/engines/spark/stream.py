@@ -14,7 +14,7 @@ from dpfrugal.budget.spending import Account
 from dpfrugal.engines.spark.batch import fetched_keys
 from dpfrugal.engines.spark.columns import arrow_type, checked_frame, kind_of_values, type_of
 from dpfrugal.engines.spark.stream_answers import Answers, ColumnAnswers, KeyedAnswers, Sink
-from dpfrugal.engines.spark.stream_batches import Batches, goes_on, state_of
+from dpfrugal.engines.spark.stream_batches import Batches, goes_on
 from dpfrugal.engines.spark.stream_checkpoint import Records
 from dpfrugal.engines.spark.stream_windows import Windows, windows_of
 from dpfrugal.engines.spark.streaming_query import Query, checked_sink, checked_trigger
@@ -265,12 +265,9 @@ def _started(
             asked={"column": cut.value, "quantiles": list(answers.quantiles), "windows": windows}
             | ({"by": list(cut.by)} if cut.by else {}),
         )
-        state = state_of(account)
-        records.write(state["batch"], state)  # a driver that dies in the first batch leaves a spend to go on with
     else:
-        state = newest[1]
-        account = goes_on(state["account"], ledger, dataset, newest[0])
-    batches = Batches(cut, answers, records, sink, account.held(), windows, state)
+        account = goes_on(newest[1]["account"], ledger, dataset, newest[0])
+    batches = Batches(cut, answers, records, sink, account.held(), windows, None if newest is None else newest[1])
     writer = cut.of(df).writeStream.option("checkpointLocation", records.checkpoint)
     return Query(writer.trigger(**trigger) if trigger else writer, batches.take)
 

@@ -28,10 +28,11 @@ class Batches:
         sink: Sink,
         account: Account,
         term: int | None,
-        state: Record,
+        state: Record | None,
     ) -> None:
         self._windows, self._answers, self._records = windows, answers, records
         self._sink, self._account, self._term = sink, account, term
+        self._begun, state = state is not None, state_of(account) if state is None else state
         self._released, self._last = state["released"], Span(*state["last"])
         self._shown = [Shown(each["number"], Span(*each["span"]), each["record"]) for each in state["shown"]]
         self._order = Order(state["batch"])
@@ -43,6 +44,7 @@ class Batches:
                 self._account.begin_batch(batch_id)
                 self._shown = self._drawn(batch)
                 self._records.write(batch_id, self._state(batch_id))
+                self._begun = True
             else:
                 self._windows.pass_over(batch)
             self._account.settle_batch()
@@ -82,6 +84,9 @@ class Batches:
 
         A batch that is taken anew, as the driver died before its record was written, has spent already.
         """
+        if not self._begun:  # a driver that dies in its first batch leaves an account to go on with
+            self._records.write(-1, state_of(self._account))
+            self._begun = True
         numbers = range(max(self._released, 1), self._released + windows)
         if self._term is not None and not self._account.stale:
             for _ in range(sum(number % self._term == 0 for number in numbers)):
