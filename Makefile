@@ -99,6 +99,7 @@ bench: $(PEERS)
 	$(BIN)/python -m benchmarks.keyed
 	$(BIN)/python -m benchmarks.windows
 	$(BIN)/python -m benchmarks.windows --curve docs/images/windows-memory.png
+	$(BIN)/python -m benchmarks.engines
 
 bench-spark: $(READY)
 	$(BIN)/python -m benchmarks.spark

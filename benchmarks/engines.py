@@ -1,6 +1,7 @@
-"""Time of private quantiles in DuckDB and Polars beside the engines' own exact quantiles, as ratios inside one run.
+"""Time of private quantiles in DuckDB, Polars and PostgreSQL beside the engines' own exact quantiles, in one run.
 
-Twenty million rows of exponential numbers; for each contender the best of several rounds, taken in turn.
+Twenty million rows of exponential numbers; for each contender the best of several rounds, taken in turn. PostgreSQL is
+started for it, with its default settings.
 """
 
 import argparse
@@ -11,8 +12,11 @@ from typing import Any
 import duckdb
 import numpy as np
 import polars as pl
+import psycopg
 
 import dpfrugal as dpf
+from dpfrugal.engines import sql
+from tests.support.postgres import server
 
 GUARANTEE = dpf.PureDP(epsilon=1.0)
 
@@ -46,24 +50,68 @@ def contenders(frame: Any, connection: Any, keys: int) -> dict[str, Callable[[],
     }
 
 
+def in_postgres(connection: Any, keys: int) -> dict[str, Callable[[], Any]]:
+    own = "percentile_cont(0.9) WITHIN GROUP (ORDER BY x)"
+    if not keys:
+        return {
+            "percentile_cont": lambda: connection.execute(f"SELECT {own} FROM rows").fetchall(),
+            "private": lambda: sql.private_quantiles(connection, "rows", "x", 0.9, GUARANTEE),
+        }
+    grouped, declared = f"SELECT key_{keys}, {own} FROM rows GROUP BY key_{keys}", np.arange(keys)
+    return {
+        "percentile_cont": lambda: connection.execute(grouped).fetchall(),
+        "private": lambda: sql.quantiles_by(connection, "rows", "x", 0.9, GUARANTEE, by=f"key_{keys}", keys=declared),
+    }
+
+
+def measure_postgres(rows: int, rounds: int, several: list[int]) -> None:
+    """Keys of so few rows that PostgreSQL is asked to sort are not measured here."""
+    with server() as address, psycopg.connect(address, autocommit=True) as connection:
+        columns = "".join(f", CAST(floor(random() * {keys}) AS integer) AS key_{keys}" for keys in several if keys)
+        connection.execute(
+            f"CREATE TABLE rows AS SELECT -ln(1 - random()) AS x{columns} FROM generate_series(1, {rows})"
+        )
+        connection.execute("VACUUM ANALYZE rows")
+        print(f"{rows:,} rows; PostgreSQL {connection.info.server_version}; best of {rounds}")
+        for keys in several:
+            found = best(in_postgres(connection, keys), rounds)
+            exact, private = found["percentile_cont"], found["private"]
+            print(
+                f"{keys:>7,} keys  postgresql: percentile_cont {exact:6.2f} s, private {private:6.2f} s: "
+                f"{private / exact:5.2f}×",
+                flush=True,
+            )
+
+
+def measure_in_process(rows: int, rounds: int, several: list[int]) -> None:
+    random = np.random.default_rng(1)
+    columns: dict[str, Any] = {"x": random.exponential(size=rows)}
+    for keys in filter(None, several):
+        columns[f"key_{keys}"] = random.integers(0, keys, rows)
+    frame, connection = pl.DataFrame(columns), duckdb.connect()
+    connection.execute("CREATE TABLE rows AS SELECT * FROM frame")
+    print(f"{rows:,} rows; DuckDB {duckdb.__version__}, Polars {pl.__version__}; best of {rounds}")
+    for keys in several:
+        found = best(contenders(frame, connection, keys), rounds)
+        for name, own in (("duckdb", "quantile_cont"), ("polars", "quantile")):
+            exact, private = found[f"{name} {own}"], found[f"{name} private"]
+            print(
+                f"{keys:>7,} keys  {name}: {own} {exact:6.2f} s, private {private:6.2f} s: {private / exact:5.2f}×",
+                flush=True,
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=float, default=20e6)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--keys", type=int, nargs="*", default=[0, 1000, 100_000])
+    parser.add_argument("--only", choices=["in-process", "postgresql"])
     given = parser.parse_args()
-    rows, random = int(given.rows), np.random.default_rng(1)
-    columns: dict[str, Any] = {"x": random.exponential(size=rows)}
-    for keys in filter(None, given.keys):
-        columns[f"key_{keys}"] = random.integers(0, keys, rows)
-    frame, connection = pl.DataFrame(columns), duckdb.connect()
-    connection.execute("CREATE TABLE rows AS SELECT * FROM frame")
-    print(f"{rows:,} rows; DuckDB {duckdb.__version__}, Polars {pl.__version__}; best of {given.rounds}")
-    for keys in given.keys:
-        found = best(contenders(frame, connection, keys), given.rounds)
-        for name, own in (("duckdb", "quantile_cont"), ("polars", "quantile")):
-            exact, private = found[f"{name} {own}"], found[f"{name} private"]
-            print(f"{keys:>7,} keys  {name}: {own} {exact:6.2f} s, private {private:6.2f} s: {private / exact:5.2f}×")
+    if given.only != "postgresql":
+        measure_in_process(int(given.rows), given.rounds, given.keys)
+    if given.only != "in-process":
+        measure_postgres(int(given.rows), given.rounds, [keys for keys in given.keys if keys <= 1000])
 
 
 if __name__ == "__main__":

@@ -1,10 +1,15 @@
 """Every engine: its windows are those of the sorted rows, exactly, and the front doors are the same."""
 
+import datetime
+from contextlib import ExitStack
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import dpfrugal as dpf
 from dpfrugal.engines import bracket_search
@@ -90,6 +95,56 @@ def test_engines__windows_are_those_of_the_sorted_rows_for_every_type(
     if hold is sqlite_table and value in ("decimal", "date", "time"):
         return  # it has no such types: text is refused
     same_windows(hold, typed(), value, by)
+
+
+FLOATS = st.one_of(st.floats(), st.floats(width=32), st.sampled_from([0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324]))
+DAYS = datetime.datetime(1902, 1, 1), datetime.datetime(2200, 1, 1)
+ANY_VALUES = {
+    "double": (pa.float64(), FLOATS),
+    "single": (pa.float32(), st.floats(width=32)),
+    "integer": (pa.int64(), st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2)),
+    "unsigned": (pa.uint64(), st.integers(0, 2**64 - 1)),
+    "decimal": (pa.decimal128(16, 2), st.decimals(-(10**13), 10**13, places=2)),
+    "date": (pa.date32(), st.dates(DAYS[0].date(), DAYS[1].date())),
+    "time": (pa.timestamp("us"), st.datetimes(*DAYS)),
+    "zoned": (pa.timestamp("us", "UTC"), st.datetimes(*DAYS, timezones=st.just(datetime.UTC))),
+    "span": (pa.duration("us"), st.timedeltas(-datetime.timedelta(9999), datetime.timedelta(9999))),
+}
+# Types that a database has not, or that its driver does not describe; SQLite has numbers alone. Spark has its own test.
+NOT_HELD = {
+    "spark": set(ANY_VALUES),
+    "sqlite": {"unsigned", "decimal", "date", "time", "zoned", "span", "single"},
+    "duckdb by sql": {"span"},
+    "postgres": {"unsigned", "span"},
+    "clickhouse": {"span", "zoned", "date", "time"},  # dates before 1970 and after 2149 are not among its own
+}
+
+
+@pytest.mark.parametrize("value", ANY_VALUES)
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(data=st.data())
+def test_engines__windows_of_any_rows_are_those_of_the_sorted_rows(
+    hold: Holder, request: pytest.FixtureRequest, value: str, data: st.DataObject
+) -> None:
+    if value in NOT_HELD.get(request.node.callspec.params["hold"], ()):
+        return
+    kind, values = ANY_VALUES[value]
+    rows = data.draw(st.lists(st.tuples(st.none() | values, st.integers(1, 3)), min_size=1, max_size=60))
+    times = data.draw(st.integers(1, 3))  # ties
+    table = pa.table(
+        {
+            "value": pa.array([row[0] for row in rows] * times, kind),
+            "key": pa.array([row[1] for row in rows] * times, pa.int64()),
+        }
+    )
+    searched: dict[str, Any] = {"WHOLE": 4, "FEW": 4, "COLLECTED": 16, "TIMES_WANTED": 1, "LEAST_SAMPLE": 4}
+    large: dict[str, Any] = {"LARGE": 4, "LARGE_GROUPS": 1}
+    with ExitStack() as patched:
+        if data.draw(st.booleans()):
+            patched.enter_context(mock.patch.multiple(bracket_search, **searched))
+            patched.enter_context(mock.patch.multiple(sql_table, **large))
+        for by in ((), ("key",)):
+            same_windows(hold, table, "value", by)
 
 
 def test_engines__windows_through_adbc_are_exact(postgres: Any, postgres_address: str) -> None:

@@ -49,6 +49,17 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def _with_spans(table: Any, kind: str) -> Any:
+    """The columns of values and bounds as this type: of spans of time, or of integers."""
+    import pyarrow as pa
+
+    names = [name for name in table.column_names if name == "value" or name.startswith(("low_", "high_"))]
+    for name in names:
+        column = table.column(name).cast(pa.duration("us") if kind == "duration[us]" else pa.int64())
+        table = table.set_column(table.column_names.index(name), name, column)
+    return table
+
+
 class DuckDBTable(BracketedTable):
     """Columns of a relation: ``value``, ``key_0``, ``key_1``, …, and ``person``."""
 
@@ -61,7 +72,11 @@ class DuckDBTable(BracketedTable):
         self._relation, self._everyone = relation, None
         self._keys = [f"key_{k}" for k in range(len(columns.by))]
         self._own, self._equal = [f"own_{k}" for k in range(len(columns.by))], "="
-        named = [f"{value} AS value", *(f"{quoted(name)} AS key_{k}" for k, name in enumerate(columns.by))]
+        self._spans = kinds[columns.value] == "INTERVAL"  # in microseconds, a month of 30 days: as DuckDB orders them
+        named = [
+            f"{f'epoch_us({value})' if self._spans else value} AS value",
+            *(f"{quoted(name)} AS key_{k}" for k, name in enumerate(columns.by)),
+        ]
         if columns.person is not None:
             named.append(f"{quoted(columns.person)} AS person")
         self._named = ", ".join(named)
@@ -69,6 +84,10 @@ class DuckDBTable(BracketedTable):
     @cached_property
     def value_type(self) -> Any:
         """The Arrow type of the values."""
+        import pyarrow as pa
+
+        if self._spans:
+            return pa.duration("us")
         return run(
             lambda: self._relation.project(quoted(self._columns.value)).limit(0).to_arrow_table().schema.types[0]
         )
@@ -104,6 +123,8 @@ class DuckDBTable(BracketedTable):
             f"(value >= low_{k} OR low_{k} IS NULL) AND (value <= high_{k} OR high_{k} IS NULL)"
             for k in range(quantiles)
         )
+        if self._spans:
+            table = _with_spans(table, "int64")
         share = float(np.max(table.column("share").to_numpy(), initial=0.0))
         most = f"random() < {share!r}" if share < 1 else "TRUE"
         chosen = f"({inside}) AND (share >= 1 OR random() * {share!r} < share)"
@@ -115,11 +136,14 @@ class DuckDBTable(BracketedTable):
         rows += " GROUP BY number, value" if by_value else ""
         if not counted:
             found = self._queried(rows, table)
-            return None, found.select(["number", "value", "times"])
+            return None, self._typed(found.select(["number", "value", "times"]))
         nothing = "NULL AS value, NULL::BIGINT AS times"
         found = self._queried(f"{rows} UNION ALL BY NAME SELECT {nothing}, * FROM ({self._counting(quantiles)})", table)
         are_counts = found.column("rows").is_valid()
-        return found.filter(are_counts), found.filter(found.column("rows").is_null())
+        return found.filter(are_counts), self._typed(found.filter(found.column("rows").is_null()))
+
+    def _typed(self, rows: Any) -> Any:
+        return _with_spans(rows, "duration[us]") if self._spans else rows
 
     def _counting(self, quantiles: int) -> str:
         ends = "".join(

@@ -18,6 +18,7 @@ MOST_KEYS: Final = 1_000  # that are listed in a statement
 MARK: Final = "dpfrugal_bound_"
 NO_HASH: Final = ("sqlite",)
 SCANNED: Final = ("postgres", "duckdb")  # that large tables are scanned in, and not sorted
+NUMBERED: Final = ("postgres",)  # where numbering rows takes less time than grouping them by value
 BRACKETS: Final = "dpfrugal_brackets"
 
 
@@ -98,6 +99,8 @@ class Statements:
         by = self._grouping(listed)
         own = "".join(f"{name}, " for name in by)
         over = f"PARTITION BY {', '.join(by)} " if by else ""
+        if floats and listed is None and self.dialect in NUMBERED:
+            return self._numbered(self._rows(floats, cast, None, salt), own, over, reaches)
         counted = (
             f'SELECT {own}"value", COUNT(*) AS "times" FROM ({self._rows(floats, cast, listed, salt)}) AS "r" '
             f'GROUP BY {own}"value"'
@@ -109,6 +112,22 @@ class Statements:
         )
         inside = " OR ".join(f"({_inside(reach)})" for reach in reaches)
         return self._written(f'SELECT {own}"value", "times", "upto", "total" FROM ({ranked}) AS "w" WHERE {inside}')
+
+    def _numbered(self, rows: str, own: str, over: str, reaches: Sequence[Reach]) -> str:
+        """The same where few rows are equal: each is numbered, and the last of those that are equal says how many."""
+        by = own.removesuffix(", ")
+        counted = f'SELECT {own}COUNT(*) AS "total" FROM ({rows}) AS "s"' + (f" GROUP BY {by}" if by else "")
+        join = f'JOIN ({counted}) AS "c" USING ({by})' if by else f'CROSS JOIN ({counted}) AS "c"'
+        placed = (
+            f'SELECT {own}"value", ROW_NUMBER() OVER ({over}ORDER BY "value") AS "place", '
+            f'RANK() OVER ({over}ORDER BY "value") AS "first" FROM ({rows}) AS "r"'
+        )
+        ends = '"place"', '"first" - 1'
+        inside = " OR ".join(f"({_inside(reach, *ends)})" for reach in reaches)
+        return self._written(
+            f'SELECT {own}"value", MAX("place") - MIN("first") + 1 AS "times", MAX("place") AS "upto", '
+            f'MAX("total") AS "total" FROM ({placed}) AS "p" {join} WHERE {inside} GROUP BY {own}"value"'
+        )
 
     def scan(
         self, floats: bool, cast: str, brackets: str, share: float, quantiles: int, *, counted: bool, by_value: bool
@@ -263,12 +282,12 @@ class Statements:
         return str(written)
 
 
-def _inside(reach: Reach) -> str:
+def _inside(reach: Reach, upto: str = '"upto"', below: str = '"upto" - "times"') -> str:
     """Whether a value may be within reach of a quantile; a little more than ``Reach.ranks`` says, without roots."""
     q, root = repr(reach.quantile), repr(reach.per_root**2)
     total = 'CAST("total" AS DOUBLE)'
-    before = f'({total} * {q} - {reach.least + 4!r} - "upto")'
-    behind = f'("upto" - "times" - {total} * {q} - {reach.least + 4!r})'
+    before = f"({total} * {q} - {reach.least + 4!r} - {upto})"
+    behind = f"({below} - {total} * {q} - {reach.least + 4!r})"
     sides = (f"({side} <= 0 OR {side} * {side} <= {root} * {total})" for side in (before, behind))
     return " AND ".join(sides)
 
