@@ -5,6 +5,7 @@ python -m reliability.fuzz lines --guided --inputs 100000     # by atheris, guid
 """
 
 import argparse
+import importlib.util
 import os
 import random
 import shutil
@@ -20,8 +21,12 @@ from reliability.mutation import mutated
 HANG_SECONDS = 120  # of the processor, so that a busy machine is no hang; the first input compiles kernels
 
 
-# Code that numba compiles cannot be instrumented.
-COMPILED = ["dpfrugal.kernels"]
+def compiled() -> list[str]:
+    """The modules that numba compiles, each by its name: they cannot be instrumented."""
+    found = importlib.util.find_spec("dpfrugal")
+    folder = Path(found.submodule_search_locations[0]) if found and found.submodule_search_locations else Path()
+    names = (path.relative_to(folder.parent).with_suffix("") for path in (folder / "kernels").rglob("*.py"))
+    return sorted(".".join(name.parts) for name in names)
 
 
 class HangError(Exception):
@@ -60,7 +65,7 @@ def guided(name: str, inputs: int, seed: int) -> None:
     """The same, guided by coverage of the project's code; ends the process with libFuzzer's report."""
     import atheris
 
-    with atheris.instrument_imports(include=["dpfrugal"], exclude=COMPILED, enable_loader_override=False):
+    with atheris.instrument_imports(include=["dpfrugal"], exclude=compiled(), enable_loader_override=False):
         from reliability.targets import FOLDER, TARGETS
     corpus = FOLDER / "corpus"
     corpus.mkdir()

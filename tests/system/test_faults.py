@@ -205,3 +205,12 @@ def test_source__pickles_and_evaluates_nothing() -> None:
                 pytest.fail(f"{path} allows pickle")
             seen += 1
     assert seen > 10_000
+
+
+def test_fuzzer__instruments_no_module_that_numba_compiles() -> None:
+    """The instrument takes names of modules one by one: that of a package covers none of its modules."""
+    from reliability.fuzz import compiled
+
+    folder = Path(dpf.__file__).parent / "kernels"
+    assert {"dpfrugal.kernels.find_keys", "dpfrugal.kernels.choices.sum_walks"} <= set(compiled())
+    assert len(compiled()) == len(list(folder.rglob("*.py")))
