@@ -173,12 +173,12 @@ class Windows:
         checkpoint = self._checkpoint
         with charged(self._estimator.account):
             try:
+                if self._period.seconds is not None:
+                    self._practise()
                 if checkpoint.unprinted:
                     typer.echo("\n".join(checkpoint.unprinted))
                 if checkpoint.end is not None and checkpoint.end <= time.time():
                     self._release(checkpoint.end)  # the period ended while nobody was there
-                if self._period.seconds is not None:
-                    self._practise()
                 checkpoint.end = self._end_after(time.time())
                 came = checkpoint.restored or self._number_is_private
                 for event in StdinPeriods(sys.stdin.fileno(), self._parser).events(self._period, checkpoint.items):
