@@ -83,7 +83,7 @@ def test_watch__reads_logs_as_they_are(kind: str, options: tuple[object, ...], k
     done = run(*ask, *options, text=text)
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert [row[1] for row in rows] == ["/home", "/pay", "/none"]
-    assert abs(int(rows[0][2]) - 3_000) < 600
+    assert abs(int(rows[0][2]) - 3_000) < 2_000, "noise of a scale of 160: one false alarm in 200,000"
     assert 10 < float(rows[0][3]) < 40
     assert rows[2][3:] == ["", "", ""]
     if "person" in str(options):
