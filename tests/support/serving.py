@@ -184,7 +184,7 @@ class Program:
         found: list[Any] = json.loads(self.get(f"/api/v1/releases{query}"))["releases"]
         return found
 
-    def wait_for(self, what: Any, seconds: float = 30.0) -> Any:
+    def wait_for(self, what: Any, seconds: float = 120.0) -> Any:
         """The first true answer of ``what``."""
         deadline = time.monotonic() + seconds
         while not (found := what()):
