@@ -22,6 +22,11 @@ BY_HELP = "; see dpfrugal quantile --help.\n"
         ("quantil x", "There is no command quantil; did you mean quantile; see dpfrugal --help.\n"),
         ("ledger shw", "There is no command shw; did you mean show; see dpfrugal ledger --help.\n"),
         ("zzz", "There is no command zzz; see dpfrugal --help.\n"),
+        ("demo x y", "There are too many arguments, from 'x' on; see dpfrugal demo --help.\n"),
+        (
+            "plan --epsilonn 1",
+            "There is no option --epsilonn; did you mean --epsilon; see dpfrugal plan --help.\n",
+        ),
         ("watch -q 0.5 --epsilon 1", "--every is missing; see dpfrugal watch --help.\n"),
         ("quantile x.csv -q", "-q needs a value; see dpfrugal --help.\n"),
         ("demo --seed -1", "--seed must be greater than or equal to 0; '-1' is not; see dpfrugal demo --help.\n"),

@@ -4,6 +4,7 @@ Typer carries a copy of click, whose classes have no public name; they are told 
 since click 7. What is not known here keeps its own words.
 """
 
+import difflib
 import re
 from typing import Any, Final
 
@@ -27,10 +28,12 @@ def _said(error: Any, arguments: list[str]) -> str:
     kind, parameter = type(error).__name__, getattr(error, "param", None)
     message = " ".join(error.format_message().rstrip(".").split())
     if kind == "NoSuchOption":
-        return f"There is no option {error.option_name}{_meant(error.possibilities or [])}"
+        return f"There is no option {error.option_name}{_meant(error.option_name, error.possibilities or [])}"
     if found := re.match(r"No such command '?([^'.]*)'?\.?(?: Did you mean (.*)\?)?", message):
         meant = re.findall(r"'([^']+)'", found[2] or "")
-        return f"There is no command {found[1]}{_meant(meant)}"
+        return f"There is no command {found[1]}{_meant(found[1], meant)}"
+    if found := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", message):
+        return f"There are too many arguments, from {found[1].split()[0]!r} on"
     if kind == "BadOptionUsage" and "requires" in message:
         return f"{error.option_name} needs a value"
     if parameter is None:
@@ -72,5 +75,7 @@ def _given(parameter: Any, arguments: list[str]) -> str | None:
     return None
 
 
-def _meant(possibilities: list[str]) -> str:
-    return f"; did you mean {' or '.join(sorted(possibilities))}?".rstrip("?") if possibilities else ""
+def _meant(given: str, possibilities: list[str]) -> str:
+    """The name that is spelled most like it."""
+    nearest = difflib.get_close_matches(given, possibilities, n=1, cutoff=0.0)
+    return f"; did you mean {nearest[0]}" if nearest else ""
