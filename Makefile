@@ -143,6 +143,7 @@ $(DOCS): $(READY)
 docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
 	$(BIN)/python -m reliability.site_links site
+	@echo "Open site/index.html or, for its search too, run: python3 -m http.server --directory site"
 
 $(DIST): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dist]'

@@ -149,7 +149,7 @@ def run_command(command: str, folder: Path) -> str:
             while piece := os.read(main, 65536):
                 out += piece
         os.close(main)
-        status = process.wait(timeout=120)
+        status = process.wait(timeout=300)
         errors.seek(0)
         said = errors.read().decode()
     assert status == 0, f"{command}: exit status {status}: {said}"
