@@ -16,7 +16,7 @@ help:
 	@echo "make paper  every table and figure of the paper at its scale, as kept in docs/paper (a few minutes)"
 	@echo "make test   lint, types, layers, doctests and all tests but those of make test-cluster"
 	@echo "make test-cluster  Spark with executors of their own: one killed, one overtaken by a copy, and a driver killed fifteen times (eight minutes)"
-	@echo "make bench-spark   rows a second on Spark, beside Spark's own percentile_approx"
+	@echo "make bench-spark   rows a second on Spark beside Spark's own, a skewed table, and how often any table is scanned"
 	@echo "make test-serve  the server with every real client, installed first, 200 killed servers and a long fuzz (ten minutes)"
 	@echo "make bench-serve  items a second over each protocol, beside a bare handler that only parses (five minutes)"
 	@echo "make bench-ledger  what a spend costs after a hundred spends and after a million (some minutes)"
@@ -103,6 +103,8 @@ bench: $(PEERS)
 
 bench-spark: $(READY)
 	$(BIN)/python -m benchmarks.spark
+	$(BIN)/python -m benchmarks.spark_skew
+	$(BIN)/python -m benchmarks.scale
 
 # The curve of docs/ledger.md.
 bench-ledger: $(READY)
