@@ -1,6 +1,7 @@
 """PrivateQuantile: what it accepts, and what it answers."""
 
 import math
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import dpfrugal as dpf
 from dpfrugal.estimators.segments import planner, private_quantile
 from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity
+from tests.support.repository import ROOT
 
 ONE = dpf.PureDP(epsilon=1.0)
 GUARANTEES: list[Guarantee] = [ONE, dpf.ApproxDP(epsilon=1.0, delta=1e-6), dpf.ZCDP(rho=0.5)]
@@ -337,3 +339,14 @@ def test_private_quantile__of_integers_beyond_the_signed_ones_is_among_them() ->
         assert high > 1.15e19 - 1e17
         assert low < high
     assert release.values[0] > 9.3e18
+
+
+@pytest.mark.parametrize(("name", "expected"), [("refined", (20.1, 72.4)), ("ties", (1.0, 3.0))])
+def test_private_quantile__restores_checkpoints_of_the_first_version(
+    name: str, expected: tuple[float, float], tmp_path: Path
+) -> None:
+    shutil.copy(ROOT / "tests" / "support" / "checkpoints" / f"{name}-0.1.0.checkpoint", tmp_path / "state")
+    (tmp_path / "state").chmod(0o600)
+    restored = dpf.PrivateQuantile.load(tmp_path / "state", accept_replay_risk=True)
+    restored.update_many(np.full(5_000, expected[0]))
+    assert restored.release().values == pytest.approx(expected, rel=0.03)

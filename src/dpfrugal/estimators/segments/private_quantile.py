@@ -235,9 +235,10 @@ class PrivateQuantile(PrivateEstimator):
     @classmethod
     def _of_contents(cls, contents: Contents) -> Self:
         parameters, state = contents.parameters, contents.state
-        start, expected_items = (
-            None if hint is None else json_values.float_of(hint) for hint in json_values.list_of(parameters["hints"], 2)
-        )
+        hints = [None if hint is None else json_values.float_of(hint) for hint in parameters["hints"]]
+        start, expected_items, *retired = hints
+        if retired not in ([], [None]):
+            raise ValueError("half_life, which it was made with, is retired")
         estimator = cls(
             json_values.floats_of(parameters["quantiles"]).tolist(),
             Guarantee.of_record(parameters["guarantee"]),

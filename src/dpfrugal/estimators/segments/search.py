@@ -10,7 +10,7 @@ import copy
 import math
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Final
 
 from dpfrugal.estimators.segments.edge_placement import after
 from dpfrugal.estimators.segments.evidence import Agreement, Target
@@ -65,7 +65,7 @@ NAMES = {kind: name for name, kind in STAGES.items()}
 
 
 # What checkpoints of the first versions do not have.
-LATER: dict[str, Any] = {
+LATER: Final[dict[str, Any]] = {
     "coarseness": packed(0.0),
     "proven": packed((-math.inf, math.inf)),
     "rise": packed(MeasuredRise()),
@@ -73,6 +73,15 @@ LATER: dict[str, Any] = {
     "refuted": packed(0.0),
     "multiples": packed((0.0, 0.0)),
 }
+# What they have, and nothing has any more.
+RETIRED: Final = (("half_life", None),)
+
+
+def _without_retired(record: Any) -> Any:
+    """The record of a search without fields of older versions that say nothing."""
+    if not isinstance(record, dict):
+        return record
+    return {name: value for name, value in record.items() if (name, value) not in RETIRED}
 
 
 def _completed(record: Any) -> Any:
@@ -114,7 +123,7 @@ class Search:
     @classmethod
     def of_state(cls, state: Any) -> "Search":
         """The search that ``to_state`` was taken of."""
-        search = unpacked(cls, state["search"])
+        search = unpacked(cls, _without_retired(state["search"]))
         search.stage = unpacked(STAGES[state["kind"]], _completed(state["stage"]))
         search.edges(), search.interval(0.95)  # a state that cannot continue is refused now
         return search
