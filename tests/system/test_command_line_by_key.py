@@ -11,7 +11,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+import dpfrugal as dpf
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
+from dpfrugal.keys.person_limits import RowPriorities
 from tests.support import command_line
 from tests.support.command_line import run_here as run
 
@@ -236,25 +238,29 @@ def test_watch_by_command__refuses_lines_that_are_no_key_and_number(folder: Path
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_quantile_by_command__ends_batches_where_no_row_decides(
+def test_quantile_by_command__lets_no_cell_decide_which_rows_of_others_count(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which rows of a person are taken depends on where batches end, and so does what a round releases.
+    """Readers cut by bytes, and writers of Parquet cut row groups by bytes: one long key moves all that follows it.
 
-    Readers cut by bytes, and writers of Parquet cut row groups by bytes: one long key moves all that follows it.
+    A person's rows are chosen by priorities over the whole table, and rounds end after so many rows.
     """
-    taken: list[int] = []
-    update_many = KeyedDPFrugal1U.update_many
+    # The priorities of both runs are the same.
+    monkeypatch.setattr(RowPriorities, "__init__", lambda self: setattr(self, "_words", np.random.PCG64(1)))
+    taken: list[list[bool]] = []
+    update = KeyedDPFrugal1U._update_chosen
 
-    def noting(self: Any, keys: Any, values: Any, person: Any = None) -> None:
-        taken.append(len(keys))
-        update_many(self, keys, values, person)
+    def noting(self: Any, keys: Any, values: Any, chosen: Any) -> None:
+        taken.append(chosen.tolist())
+        update(self, keys, values, chosen)
 
-    monkeypatch.setattr(KeyedDPFrugal1U, "update_many", noting)
+    monkeypatch.setattr(KeyedDPFrugal1U, "_update_chosen", noting)
     (tmp_path / "keys.txt").write_text("a\n")
-    cuts, rows = [], 150_000
+    runs, rows = [], 30_000
     for key in ("b", "b" * 400):
-        table = pa.table({"key": ["a"] * 10 + [key] + ["a"] * (rows - 11), "x": [1] * rows, "who": [7] * rows})
+        table = pa.table(
+            {"key": ["a"] * 10 + [key] + ["a"] * (rows - 11), "x": [1] * rows, "who": [row // 4 for row in range(rows)]}
+        )
         path = tmp_path / f"t.{kind}"
         if kind == "csv":
             pa.csv.write_csv(table, path)
@@ -262,15 +268,32 @@ def test_quantile_by_command__ends_batches_where_no_row_decides(
             path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
         else:
             with pq.ParquetWriter(path, table.schema) as writer:  # as one that cuts by bytes
-                writer.write_table(table.slice(0, 100_000 - len(key)))
-                writer.write_table(table.slice(100_000 - len(key)))
+                writer.write_table(table.slice(0, 20_000 - len(key)))
+                writer.write_table(table.slice(20_000 - len(key)))
         rounds = ("--rounds", 3) if kind == "parquet" else ()
         done = run(
             "quantile", path, "--column", "x", "--by", "key", "--keys", tmp_path / "keys.txt", "-q", 0.5,
             "--epsilon", 1, "--person", "who", *rounds, *WALK,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        cuts.append(taken.copy())
+        runs.append(taken.copy())
         taken.clear()
-    assert cuts[0] == cuts[1]
-    assert cuts[0] == ([50_000, 50_000, 31_072, 18_928] if kind == "parquet" else [131_072, 18_928])
+    whole = [[row for batch in batches for row in batch] for batches in runs]
+    assert whole[0] == whole[1]
+    assert sum(whole[0]) == rows // 4
+    if kind == "parquet":
+        assert [len(batch) for batch in runs[0]] == [len(batch) for batch in runs[1]] == [10_000] * 3
+
+
+def test_quantile_by_command__with_rounds_spends_nothing_on_a_file_that_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "keys.txt").write_text("a\n")
+    values = [*range(8_999), None]
+    pq.write_table(pa.table({"key": ["a"] * 9_000, "x": values}), tmp_path / "t.parquet", row_group_size=1_000)
+    ledger = dpf.Ledger(tmp_path / "b.db", total=dpf.PureDP(epsilon=3.0))
+    ledger.open("clicks", dpf.PureDP(epsilon=3.0))
+    done = run(
+        "quantile", tmp_path / "t.parquet", "--column", "x", "--by", "key", "--keys", tmp_path / "keys.txt", "-q", 0.5,
+        "--epsilon", 1, "--rounds", 3, "--ledger", tmp_path / "b.db", "--dataset", "clicks", *WALK,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert ledger.dataset("clicks").spends == ()

@@ -15,6 +15,7 @@ from dpfrugal.parameters import integer
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from dpfrugal.budget.ledger import Ledger
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
     from dpfrugal.inputs.columns import Column
     from dpfrugal.privacy.guarantees import Guarantee
@@ -43,35 +44,41 @@ def quantile_by(
     from dpfrugal.cli.terminal.progress import noise_progress, progress
     from dpfrugal.cli.terminal.stderr_notes import charged, explain_ledger
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
-    from dpfrugal.inputs.batches import read_ahead, regrouped
-    from dpfrugal.inputs.files import BATCH_ROWS, open_column
+    from dpfrugal.estimators.keyed.quantiles_by import walk_rows
+    from dpfrugal.inputs.batches import read_ahead
+    from dpfrugal.inputs.files import open_column
     from dpfrugal.inputs.key_files import read_keys
 
     form = form_of(output, to, as_json=as_json)
     if file == "-":
         raise ParameterError("--by is for files; for lines of key and value on standard input see dpfrugal watch --by.")
     integer("--rounds", rounds, 1)
-    table = open_column(one_path(file), column, file_format, (by,) if person is None else (by, person))
-    if rounds > 1 and table.unit != "rows":
-        raise ParameterError("--rounds is for Parquet and Arrow files, which say how many rows they have.")
-    first, batches = _peeked(table, file)
-    if rounds > 1 and not table.total:
-        raise ParameterError("--rounds is for files that say how many rows they have; an Arrow stream does not.")
-    declared = None if keys is None else read_keys(keys, by, first.column(1).type)
-    estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=declared, **options)
-    estimator.account.also_asked(column=table.name, by=by, source=Path(file).name)
+
+    def walked(ledger: "Ledger | None", dataset: str | None) -> KeyedDPFrugal1U:
+        table = open_column(one_path(file), column, file_format, (by,) if person is None else (by, person))
+        if rounds > 1 and table.unit != "rows":
+            raise ParameterError("--rounds is for Parquet and Arrow files, which say how many rows they have.")
+        first, batches = _peeked(table, file)
+        if rounds > 1 and not table.total:
+            raise ParameterError("--rounds is for files that say how many rows they have; an Arrow stream does not.")
+        declared = None if keys is None else read_keys(keys, by, first.column(1).type)
+        given = options | {"ledger": ledger, "dataset": dataset}
+        estimator = KeyedDPFrugal1U(quantiles, guarantee, keys=declared, **given)
+        estimator.account.also_asked(column=table.name, by=by, source=Path(file).name)
+        with charged(estimator.account), progress(table.name, table.total, table.unit) as made:
+
+            def columns() -> Iterator[list[Any]]:
+                for batch, advance in read_ahead(batches, MOST_WAITING):
+                    made(advance, len(batch))
+                    yield [batch.column(1), batch.column(0), *([] if person is None else [batch.column(2)])]
+
+            walk_rows(estimator, columns(), [table.total * done // rounds for done in range(1, rounds)])
+        return estimator
+
+    if rounds > 1 and options["ledger"] is not None:
+        walked(None, None)  # what the file will be refused for is found before the spend
+    estimator = walked(options["ledger"], options["dataset"])
     with charged(estimator.account):
-        with progress(table.name, table.total, table.unit) as made:
-            ends = [table.total * done // rounds for done in range(1, rounds)]
-            read = read_ahead(batches, MOST_WAITING)
-            # When to release, and which of a person's rows are taken, must not depend on what other rows hold.
-            for batch, advance in read if person is None and rounds == 1 else regrouped(read, BATCH_ROWS, ends):
-                estimator.update_many(
-                    batch.column(1), batch.column(0), person=None if person is None else batch.column(2)
-                )
-                made(advance, len(batch))
-                if estimator.items in ends:
-                    estimator.release()
         if not estimator.items:
             raise TableError(f"{file}: there are no items to estimate a quantile of.")
         with noise_progress() as noised:

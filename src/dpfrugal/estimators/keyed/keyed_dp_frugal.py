@@ -106,6 +106,7 @@ class KeyedDPFrugal1U(PrivateEstimator):
         self._first_start = int(starts[0])  # of a key that is yet to come
         self._state = KeyedState.at(starts, path, adaptive_steps)
         self._person_limits: PersonLimits | None = None
+        self._not_chosen = 0  # rows that exceeded limits which somebody else enforced
         self._last: Any = None
         super().__init__(
             Account.opened(
@@ -168,7 +169,7 @@ class KeyedDPFrugal1U(PrivateEstimator):
     @property
     def set_aside(self) -> int:
         """How many rows exceeded the limits per person. Not for publication: no guarantee covers this number."""
-        return 0 if self._person_limits is None else self._person_limits.set_aside
+        return self._not_chosen + (0 if self._person_limits is None else self._person_limits.set_aside)
 
     def update_many(self, keys: Any, values: Any, person: Any = None) -> None:
         """Take in a batch of rows: all of it, or, where any of it is refused, nothing.
@@ -201,8 +202,13 @@ class KeyedDPFrugal1U(PrivateEstimator):
 
     def _update_chosen(self, keys: Any, values: Any, chosen: NDArray[np.bool_]) -> None:
         """Take in a batch of which only the chosen rows count; the others keep their positions and coins."""
+
+        def limited(codes: Codes) -> Codes:
+            self._not_chosen += int(np.count_nonzero((codes >= 0) & ~chosen))
+            return np.where(chosen, codes, np.int32(UNDECLARED))
+
         with self._alone():
-            self._update(keys, values, lambda codes: np.where(chosen, codes, np.int32(UNDECLARED)))
+            self._update(keys, values, limited)
 
     def _update(self, keys: Any, values: Any, limited: Callable[[Codes], Codes] | None = None) -> int:
         """Take in a batch, and say how many rows it had; ``limited`` makes the codes of rows set aside negative."""

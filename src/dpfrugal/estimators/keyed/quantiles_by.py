@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from dpfrugal.keys.object_columns import typed_frame
 from dpfrugal.keys.person_limits import People, RowPriorities, chosen_rows
 from dpfrugal.parameters import integer
 from dpfrugal.privacy.guarantees import Guarantee
+
+KEYS_AND_VALUES: Final = ("key", "value")
 
 
 def walked_quantiles_by(
@@ -49,8 +51,6 @@ def walked_quantiles_by(
     for parameter, name in names.items():
         if not isinstance(name, str):
             raise ParameterTypeError(f"{parameter} must be the name of a column, not {type(name).__name__}.")
-    from dpfrugal.inputs.batches import regrouped
-
     estimator.account.also_asked(column=column, by=by, source=type(data).__name__)
     if rounds > 1 and options.get("ledger") is not None:  # what the data will be refused for is found before the spend
         free = options | {"ledger": None, "dataset": None}
@@ -59,22 +59,42 @@ def walked_quantiles_by(
     ends = [rows * done // rounds for done in range(1, rounds)]
     data = data if estimator.discover_keys is None else typed_frame(data, [by])
     read = batches(data, list(dict.fromkeys(names.values())))
-    chosen: Iterable[tuple[Any, Any, Any]] = ((batch.column(by), batch.column(column), None) for batch in read)
-    if person is not None:
-        chosen = _chosen(estimator, [[batch.column(name) for name in (by, column, person)] for batch in read])
+    columns = ([batch.column(name) for name in (by, column, *([] if person is None else [person]))] for batch in read)
+    walk_rows(estimator, columns, ends)
+    return estimator.release()
+
+
+def walk_rows(estimator: KeyedDPFrugal1U, columns: Iterable[Sequence[Any]], ends: Sequence[int] = ()) -> None:
+    """Update with batches of keys and values, and with a release after each of so many rows.
+
+    With persons as a third column all rows are held, and of each person those with the smallest priorities count.
+    """
+    from dpfrugal.inputs.batches import regrouped
+
+    parts = ((_batch(*part), 0) for part in _chosen(estimator, columns))
     # When to release must not depend on what other rows hold.
-    parts = ((_batch(*part), 0) for part in chosen)
-    for batch, _ in parts if rounds == 1 else regrouped(parts, ROWS_AT_ONCE, ends):
-        if person is None:
+    for batch, _ in regrouped(parts, ROWS_AT_ONCE, ends) if ends else parts:
+        if batch.num_columns == len(KEYS_AND_VALUES):
             estimator.update_many(batch.column("key"), batch.column("value"))
         else:
             estimator._update_chosen(batch.column("key"), batch.column("value"), np.asarray(batch.column("chosen")))
         if estimator.items in ends:
             estimator.release()
-    return estimator.release()
 
 
-def _chosen(estimator: KeyedDPFrugal1U, held: list[list[Any]]) -> Iterator[tuple[Any, Any, Any]]:
+def _chosen(estimator: KeyedDPFrugal1U, columns: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, Any, Any]]:
+    """Keys, values, and which rows count: None where all of them do, as no persons are given."""
+    with_persons = []
+    for batch in columns:
+        if len(batch) == len(KEYS_AND_VALUES):
+            yield batch[0], batch[1], None
+        else:
+            with_persons.append(batch)
+    if with_persons:
+        yield from _by_priority(estimator, with_persons)
+
+
+def _by_priority(estimator: KeyedDPFrugal1U, held: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, Any, Any]]:
     """All batches, with the rows that count: by priorities over the whole table, so that no cut can matter."""
     people, priorities = People(), RowPriorities()
     # Keys that are to be discovered are for the estimator to learn, batch by batch.
@@ -100,7 +120,9 @@ def _chosen(estimator: KeyedDPFrugal1U, held: list[list[Any]]) -> Iterator[tuple
 def _batch(keys: Any, values: Any, chosen: Any) -> Any:
     import pyarrow as pa
 
-    columns = {"key": keys, "value": values} | ({} if chosen is None else {"chosen": pa.array(chosen)})
+    columns = dict(zip(KEYS_AND_VALUES, (keys, values), strict=True)) | (
+        {} if chosen is None else {"chosen": pa.array(chosen)}
+    )
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
 
