@@ -81,7 +81,19 @@ def test_import__is_light() -> None:
 def test_public_names__are_documented_and_exported() -> None:
     for name in dpfrugal.__all__:
         assert name == "__version__" or getattr(dpfrugal, name).__doc__ or name == "Guarantee"
-    assert dpfrugal.__version__ in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_version__is_the_same_in_the_package_the_changelog_and_the_citation() -> None:
+    """As the release workflow asks of a tag; the newest section of the changelog comes first."""
+    newest = re.search(r"^## (\S+) \((unreleased|20\d\d-\d\d-\d\d)\)$", text("CHANGELOG.md"), flags=re.MULTILINE)
+    cited = re.search(r"^version: (\S+)$", text("CITATION.cff"), flags=re.MULTILINE)
+    assert newest is not None
+    assert cited is not None
+    assert newest[1] == cited[1] == dpfrugal.__version__
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
 def test_constraints__are_pinned_without_addresses() -> None:
