@@ -111,11 +111,9 @@ def try_types(wheel: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="dpfrugal-types-") as name:
         folder = Path(name).resolve()
         inside = environment(Path(sys.executable), folder / "environment", str(wheel), "matplotlib")
-        command = [sys.executable, "-m", "pyright", "--pythonpath", str(inside), "--verifytypes", "dpfrugal"]
-        done = subprocess.run(
-            [*command, "--ignoreexternal", "--outputjson"],
-            cwd=folder, env=CLEAN, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        command = [sys.executable, "-m", "pyright", "--verifytypes", "dpfrugal", "--ignoreexternal", "--outputjson"]
+        there = {"PATH": f"{inside.parent}{os.pathsep}{CLEAN['PATH']}"}  # pyright looks for packages of this Python
+        done = subprocess.run(command, cwd=folder, env=CLEAN | there, capture_output=True, text=True, check=False)
         score = json.loads(done.stdout)["typeCompleteness"]["completenessScore"]
     if score < TYPED:
         sys.exit(f"FAILED: types are {score:.1%} complete; {TYPED:.0%} are asked for")
