@@ -6,7 +6,9 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize(("engine", "package"), [("duckdb", "duckdb"), ("polars", "polars"), ("spark", "pyspark")])
+@pytest.mark.parametrize(
+    ("engine", "package"), [("duckdb", "duckdb"), ("polars", "polars"), ("river", "river"), ("spark", "pyspark")]
+)
 def test_missing__engines_name_the_extra(engine: str, package: str) -> None:
     code = f"import sys; sys.modules['{package}'] = None; import dpfrugal.engines.{engine}"
     failed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)

@@ -15,13 +15,17 @@ True
 from collections.abc import Callable
 from typing import Any, NoReturn, Protocol
 
-from river.stats.base import Univariate
-
 from dpfrugal import parameters
+from dpfrugal.engines import missing
 from dpfrugal.errors import PrivacyError
 from dpfrugal.estimators.releases import Release
 from dpfrugal.estimators.segments.private_quantile import PrivateQuantile
 from dpfrugal.privacy.guarantees import Guarantee, checked_guarantee
+
+try:
+    from river.stats.base import Univariate
+except ModuleNotFoundError:
+    raise missing("river") from None
 
 __all__ = ["RiverQuantile"]
 
