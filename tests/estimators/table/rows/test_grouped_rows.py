@@ -275,7 +275,7 @@ def test_read_groups__refuses_in_one_sentence() -> None:
     refused(TableError, "no column 'nix'", data=pl.from_arrow(TABLE).lazy(), person="nix")
     refused(
         TableError,
-        "plan of the table failed",
+        "its plan fails",
         data=pl.from_arrow(TABLE).lazy().with_columns(pl.col("key").cast(pl.Int64).alias("x")),
     )
     refused(ItemError, "null keys", null_keys="raise")
