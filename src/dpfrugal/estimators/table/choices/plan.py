@@ -26,8 +26,9 @@ from dpfrugal.privacy.guarantees import Guarantee
 # The part of the guarantee that the noisy number of rows gets, where there is one; choices get the rest.
 COUNTS_SHARE: Final = Fraction(1, 10)
 INTERVALS_SHARE: Final = Fraction(1, 2)  # of what that leaves
-# Rows beyond a quantile, in units of 1 / (2·slope), below which an answer may be drawn from far outside of the table.
-ENOUGH: Final = 12.5
+# Rows beyond a quantile, in units of 1 / (2·slope), below which an answer may be drawn from far outside of the table:
+# with so many that was one answer in 50 where values are within 5% of each other, the more seldom the wider they lie.
+ENOUGH: Final = 15
 # By how much several answers were farther off than on an even base, in the worst of 17 laws: 1.5 times.
 UNEVEN: Final = 1.5
 # A promise so weak that an answer half a row off has a weight below 10^-55 is not used up: floats hold e^256.
