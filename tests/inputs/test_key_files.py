@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
 from dpfrugal.errors import TableError
-from dpfrugal.inputs.key_files import read_keys
+from dpfrugal.inputs.key_files import read_key_columns, read_keys
 
 
 @pytest.mark.parametrize(
@@ -85,4 +86,19 @@ def test_read_keys__refuses_a_small_file_of_long_keys_without_holding_them(tmp_p
     before = pa.default_memory_pool().max_memory()
     with pytest.raises(TableError, match="a cell of more than"):
         read_keys(tmp_path / "keys.parquet", "key", pa.string())
+    with pytest.raises(TableError, match="a cell of more than"):
+        read_key_columns(tmp_path / "keys.parquet", ["key", "key"], [pa.string()] * 2)
     assert pa.default_memory_pool().max_memory() < before + (1 << 28)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather", "csv"])
+def test_read_key_columns__takes_files_of_several_columns(kind: str, tmp_path: Path) -> None:
+    keys = pa.table({"shop": ["a", "b"], "year": pa.array([2025, 2026], pa.int32()), "more": [1.5, 2.5]})
+    write = {"parquet": pq.write_table, "feather": pa.feather.write_feather, "csv": pa.csv.write_csv}[kind]
+    write(keys, tmp_path / "keys")
+    found = read_key_columns(tmp_path / "keys", ["year", "shop"], [pa.int64(), pa.string()])
+    assert found.to_pydict() == {"year": [2025, 2026], "shop": ["a", "b"]}
+    with pytest.raises(TableError, match="no column 'region'"):
+        read_key_columns(tmp_path / "keys", ["region", "shop"], [pa.string()] * 2)
+    with pytest.raises(TableError, match="no such file of keys"):
+        read_key_columns(tmp_path / "none", ["year", "shop"], [pa.string()] * 2)

@@ -1,10 +1,12 @@
-"""Files of declared keys: text with one key per line, or a column of a Parquet or Arrow file."""
+"""Files of declared keys: text with one key per line, or columns of a Parquet, Arrow or CSV file."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from pyarrow import csv
 
 from dpfrugal.errors import TableError
 from dpfrugal.inputs.columns import attempt, chosen
@@ -29,10 +31,7 @@ def read_keys(path: Path, by: str | None, key_type: Any) -> Any:
             )
         found = attempt(lambda: ds.dataset(path, format=binary), unreadable)
         name = chosen(path, found.schema.names, by if by in found.schema.names else None)
-        if binary == "parquet" and not pa.types.is_nested(found.schema.field(name).type):
-            cells = attempt(lambda: list(bounded_cells(source, name)), unreadable)
-            return pa.chunked_array(cells, None if cells else found.schema.field(name).type)
-        return attempt(lambda: found.to_table(columns=[name]).column(0), unreadable)
+        return attempt(lambda: _column(source, found, name), unreadable)
     lines = attempt(lambda: "".join(source.lines()).splitlines(), unreadable, (UnicodeDecodeError,))
     if path.suffix.lower() == ".csv" and lines[:1] == [by]:
         lines = lines[1:]
@@ -45,3 +44,33 @@ def read_keys(path: Path, by: str | None, key_type: Any) -> Any:
         key_type = pa.string()
     wrong = TableError(f"{path}: the keys must be {key_type}, as those of {by!r} are.")
     return attempt(lambda: pa.array(lines, pa.string()).cast(key_type), wrong)
+
+
+def read_key_columns(path: Path, by: Sequence[str], types: Sequence[Any]) -> Any:
+    """The keys of a file of several columns, as an Arrow table: CSV with a header, Parquet or Arrow."""
+    if not path.is_file():
+        raise TableError(f"{path}: there is no such file of keys.")
+    source = FileSource.of(path)
+    head = attempt(source.head, TableError(f"{path}: the file cannot be read."))
+    unreadable = TableError(f"{path}: this is not a readable file of keys: CSV in UTF-8, Parquet or Arrow.")
+    if binary := next((FORMATS[magic] for magic in FORMATS if head.startswith(magic)), None):
+        found = attempt(lambda: ds.dataset(path, format=binary), unreadable)
+        names = [chosen(path, found.schema.names, name) for name in by]
+        columns = attempt(lambda: [_column(source, found, name) for name in names], unreadable)
+    else:
+        as_text = csv.ConvertOptions(column_types=dict.fromkeys(by, pa.string()), strings_can_be_null=False)
+        keys = attempt(lambda: csv.read_csv(path, convert_options=as_text), unreadable)
+        columns = [keys.column(chosen(path, keys.column_names, name)) for name in by]
+    wrong = TableError(f"{path}: the keys must have the types of the columns of --by.")
+    return attempt(
+        lambda: pa.table([each.cast(kind) for each, kind in zip(columns, types, strict=True)], list(by)), wrong
+    )
+
+
+def _column(source: FileSource, found: Any, name: str) -> Any:
+    """A column of a Parquet or Arrow file; of Parquet, where few bytes may stand for many, cell by cell in bounds."""
+    kind = found.schema.field(name).type
+    if found.format.default_extname != "parquet" or pa.types.is_nested(kind):
+        return found.to_table(columns=[name]).column(0)
+    cells = list(bounded_cells(source, name))
+    return pa.chunked_array(cells, None if cells else kind)

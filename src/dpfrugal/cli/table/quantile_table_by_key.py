@@ -72,32 +72,9 @@ def quantiles_of_groups(
 
 def declared_keys(path: Path, by: list[str], types: list[Any]) -> Any:
     """The keys of a file; those of several columns are columns of a CSV file with a header, or of Parquet or Arrow."""
-    from dpfrugal.inputs.key_files import read_keys
+    from dpfrugal.inputs.key_files import read_key_columns, read_keys
 
-    if len(by) == 1:
-        return read_keys(path, by[0], types[0])
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.dataset as ds
-
-    from dpfrugal.inputs.columns import attempt, chosen
-    from dpfrugal.inputs.files import head_of
-    from dpfrugal.inputs.key_files import FORMATS
-
-    if not path.is_file():
-        raise TableError(f"{path}: there is no such file of keys.")
-    head = attempt(lambda: head_of(path), TableError(f"{path}: the file cannot be read."))
-    binary = next((FORMATS[magic] for magic in FORMATS if head.startswith(magic)), None)
-    as_text = pa.csv.ConvertOptions(column_types=dict.fromkeys(by, pa.string()), strings_can_be_null=False)
-    keys = attempt(
-        lambda: (
-            ds.dataset(path, format=binary).to_table() if binary else pa.csv.read_csv(path, convert_options=as_text)
-        ),
-        TableError(f"{path}: this is not a readable file of keys: CSV in UTF-8, Parquet or Arrow."),
-    )
-    columns = [keys.column(chosen(path, keys.column_names, name)) for name in by]
-    wrong = TableError(f"{path}: the keys must have the types of the columns of --by.")
-    return attempt(lambda: pa.table([c.cast(kind) for c, kind in zip(columns, types, strict=True)], by), wrong)
+    return read_keys(path, by[0], types[0]) if len(by) == 1 else read_key_columns(path, by, types)
 
 
 def _plain(kind: Any) -> Any:
