@@ -31,9 +31,9 @@ class ParameterTypeError(DPFrugalError, TypeError):
     """A public parameter is of a type that cannot be used.
 
     >>> import dpfrugal as dpf
-    >>> dpf.private_quantiles(range(1_000), 0.5, 1.0)
+    >>> dpf.private_quantiles(iter([20.5, 31.0]), 0.5, dpf.PureDP(epsilon=1.0))
     Traceback (most recent call last):
-    dpfrugal.errors.ParameterTypeError: guarantee must be a PureDP, ApproxDP or ZCDP, not float.
+    dpfrugal.errors.ParameterTypeError: data must be held or read again; list_iterator can be read once: list() it.
     """
 
 

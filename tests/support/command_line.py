@@ -53,5 +53,9 @@ def refused(*arguments: object, text: str | None = None) -> str:
 
 
 def interruptible() -> None:
-    """In a new process: a shell that runs the tests in the background has told its children to ignore Ctrl-C."""
+    """In a new process: a shell that runs the tests in the background has told its children to ignore Ctrl-C.
+
+    nohup likewise has told them to ignore that the terminal is gone.
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -11,7 +11,6 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-import dpfrugal as dpf
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
 from dpfrugal.keys.person_limits import RowPriorities
 from tests.support import command_line
@@ -283,17 +282,3 @@ def test_quantile_by_command__lets_no_cell_decide_which_rows_of_others_count(
     assert sum(whole[0]) == rows // 4
     if kind == "parquet":
         assert [len(batch) for batch in runs[0]] == [len(batch) for batch in runs[1]] == [10_000] * 3
-
-
-def test_quantile_by_command__with_rounds_spends_nothing_on_a_file_that_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "keys.txt").write_text("a\n")
-    values = [*range(8_999), None]
-    pq.write_table(pa.table({"key": ["a"] * 9_000, "x": values}), tmp_path / "t.parquet", row_group_size=1_000)
-    ledger = dpf.Ledger(tmp_path / "b.db", total=dpf.PureDP(epsilon=3.0))
-    ledger.open("clicks", dpf.PureDP(epsilon=3.0))
-    done = run(
-        "quantile", tmp_path / "t.parquet", "--column", "x", "--by", "key", "--keys", tmp_path / "keys.txt", "-q", 0.5,
-        "--epsilon", 1, "--rounds", 3, "--ledger", tmp_path / "b.db", "--dataset", "clicks", *WALK,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert ledger.dataset("clicks").spends == ()
