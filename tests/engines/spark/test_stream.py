@@ -83,7 +83,9 @@ def test_stream__without_time_has_a_window_for_each_micro_batch(spark: Any, tmp_
 
 
 def test_stream_by_key__has_every_declared_key_in_every_window(spark: Any, tmp_path: Path) -> None:
-    stream = Stream(spark, tmp_path, batches((0, 90), (90, 200))).run_by(keys=["k1", "none"], other="rest", **MINUTES)
+    stream = Stream(spark, tmp_path, batches((0, 90), (90, 200))).run_by(
+        keys=["k1", "none"], other="rest", guarantee=dpf.PureDP(epsilon=4.0), **MINUTES
+    )
     rows = [row for _, table in stream.shown for row in table]
     assert [row["key"] for row in rows] == ["k1", "none", "rest"] * 2
     assert {row["window_end"] - row["window_start"] for row in rows} == {datetime.timedelta(minutes=1)}
@@ -97,8 +99,9 @@ def test_stream_by_key__discovers_keys_and_limits_persons_in_each_window(spark: 
     parts[0] = pa.concat_tables([parts[0], own.cast(parts[0].schema)])
     cost = dpf.ApproxDP(epsilon=5.0, delta=1e-3)
     stream = Stream(spark, tmp_path, parts).run_by(
-        person="who", max_items_per_person=2, max_keys_per_person=2, discover_keys=cost, **MINUTES
-    )
+        person="who", max_items_per_person=2, max_keys_per_person=2, discover_keys=cost,
+        guarantee=dpf.PureDP(epsilon=100.0), **MINUTES,
+    )  # fmt: skip
     ((_, table),) = stream.shown
     assert "own" not in {row["key"] for row in table}  # one person's 300 rows are two
     for row in table:

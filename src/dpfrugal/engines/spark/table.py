@@ -32,6 +32,8 @@ def source_of(data: Any) -> TableSource | None:
 
 
 class _Frame(TableSource):
+    groups_nulls = True
+
     def __init__(self, frame: Any) -> None:
         self._frame = frame
 
@@ -47,6 +49,7 @@ class SparkTable(BracketedTable):
         self._columns, self._session = columns, frame.sparkSession
         self._salt, self._everyone = secrets.token_hex(16), None
         self._keys = [f"key_{k}" for k in range(len(columns.by))]
+        self._nulls_are_keys = False
         named = [reference(columns.value).alias("value")]
         named += [reference(name).alias(key) for key, name in zip(self._keys, columns.by, strict=True)]
         named += [] if columns.person is None else [reference(columns.person).alias("person")]
@@ -72,6 +75,7 @@ class SparkTable(BracketedTable):
 
     def sizes(self, assigned: Assigned, counts: Any) -> Codes:
         """The rows of each group."""
+        self._nulls_are_keys = any(column.null_count for column in assigned.keys.columns)
         found = np.zeros(assigned.groups, dtype=np.int64)
         if self._columns.person is None:
             np.add.at(found, assigned.keys.column("group").to_numpy(), counts.column("present").to_numpy())
@@ -136,7 +140,19 @@ class SparkTable(BracketedTable):
         rows = self._rows.where(self._present)
         if self._columns.person is not None:
             rows = self._chosen(rows).drop("group")
-        return rows.join(brackets, self._keys) if self._keys else rows.crossJoin(brackets)
+        return self._with_keys_of(rows, brackets)
+
+    def _with_keys_of(self, rows: Any, table: Any) -> Any:
+        """The rows whose keys a table has, with its columns; a null is a key like others only where it is a group."""
+        if not self._keys:
+            return rows.crossJoin(table)
+        if not self._nulls_are_keys:
+            return rows.join(table, self._keys)
+        own = [f"own_{key}" for key in self._keys]
+        for key, name in zip(self._keys, own, strict=True):
+            table = table.withColumnRenamed(key, name)
+        same = [F.col(key).eqNullSafe(F.col(name)) for key, name in zip(self._keys, own, strict=True)]
+        return rows.join(table, same).drop(*own)
 
     def _chosen(self, rows: Any) -> Any:
         """Of each person so many rows, those with the smallest priorities; which they are depends on these rows only.
@@ -145,7 +161,7 @@ class SparkTable(BracketedTable):
         same in every scan and every retry, whatever the order of rows.
         """
         limits, own = self._columns, ["person", *self._keys, "value"]
-        rows = rows.join(self._everyone, self._keys) if self._keys else rows.crossJoin(self._everyone)
+        rows = self._with_keys_of(rows, self._everyone)
         rows = rows.withColumn("copy", F.row_number().over(Window.partitionBy(own).orderBy("value")))
         text = F.concat_ws("|", F.lit(self._salt), *(F.col(name).cast("string") for name in (*own, "copy")))
         rows = rows.withColumn("priority", F.sha2(text, 256))
