@@ -129,7 +129,7 @@ def p_value(observed: Sequence[int], expected: Sequence[float]) -> float:
 def test_choose__draws_the_distribution_and_no_other(fallback: bool) -> None:
     weights = [Weight(3, Fraction(0)), Weight(10, Fraction(1)), Weight(4, Fraction(1, 3)), Weight(0, HALF)]
     approximate = np.zeros(4) if fallback else floats(weights)
-    draws = Counter(choose(approximate, lambda: weights) for _ in range(3000 if fallback else 20_000))
+    draws = Counter(choose(approximate, lambda: weights) for _ in range(6_000 if fallback else 20_000))
     exact = floats(weights)[:3] / floats(weights).sum()
     assert set(draws) <= {0, 1, 2}
     observed = [draws[index] for index in range(3)]
