@@ -122,3 +122,10 @@ def test_release__of_rows_with_persons_names_the_person() -> None:
     grouped = dpf.quantiles_by(rows, "ms", 0.5, one, by="ms", keys=[1], person="user")
     assert grouped.schema.metadata[b"unit"].decode() == "person of ≤ 1 row"
     assert {each.unit for each in dpf.describe(rows, one, person="user").columns.values()} == {"person of ≤ 1 row"}
+
+
+def test_release__of_enough_rows_whose_interval_is_unbounded_does_not_say_too_few() -> None:
+    rows = np.repeat([1.0, np.inf], [499, 500])  # half-way between one and infinity
+    reasons = [dpf.private_quantiles(rows, 0.5, ONE).reasons[0] for _ in range(20)]
+    assert any(reasons)
+    assert all("no bounded interval holds q=0.5" in reason for reason in reasons if reason)

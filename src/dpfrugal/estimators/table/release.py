@@ -104,15 +104,17 @@ class TableRelease(Release):
         surely = self.items
         if self.numbers is not None:  # one that is large by chance must not pass for many
             surely = self.numbers - math.ceil(CAUTION / self.plan.counts_slope)
-        doubtful = [surely is not None and surely < rows for rows in needed]
+        few = [surely is not None and surely < rows for rows in needed]
+        unbounded = [False] * len(needed)
         if self.lower is not None:
             unbounded = [low is None or high - low == math.inf for low, high in self.intervals()]
-            doubtful = [first or second for first, second in zip(doubtful, unbounded, strict=True)]
         there = "" if self.items is None else f", there are {self.items:,}"
         there = there if self.numbers is None else f", there are about {self.numbers:,}"
+        small = "too few rows for q={q:g}: about {rows:,} are needed at " + f"{self.guarantee}{there}"
+        wide = small if surely is None else "no bounded interval holds q={q:g}: the rows around it lie too far apart"
         return tuple(
-            f"too few rows for q={q:g}: about {rows:,} are needed at {self.guarantee}{there}" if is_doubtful else None
-            for q, rows, is_doubtful in zip(self.quantiles, needed, doubtful, strict=True)
+            small.format(q=q, rows=rows) if is_few else wide.format(q=q, rows=rows) if is_unbounded else None
+            for q, rows, is_few, is_unbounded in zip(self.quantiles, needed, few, unbounded, strict=True)
         )
 
     def _in_order(self, ascending: tuple[Any, ...]) -> tuple[Any, ...]:
