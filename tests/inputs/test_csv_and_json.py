@@ -1,6 +1,7 @@
 """Columns of CSV and JSON Lines files as a caller reads them: items, what lies beside them, and the line at fault."""
 
 import gzip
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from dpfrugal.errors import TableError
 from dpfrugal.inputs.csv_and_json import csv_column, header_of
 from dpfrugal.inputs.file_source import FileSource
-from dpfrugal.inputs.files import open_column
+from dpfrugal.inputs.files import open_column, open_source
 
 
 def read(path: Path, column: str | None = None, beside: tuple[str, ...] = ()) -> list[Any]:
@@ -102,3 +103,56 @@ def test_header_of__shows_no_first_line_that_may_be_data(line: str, tmp_path: Pa
         header_of(source, stated=False)
     assert not any(cell in str(caught.value).removeprefix(str(source.path)) for cell in line.split(","))
     assert header_of(source) == line.split(",")
+
+
+def of_any_type(path: Path) -> list[Any]:
+    return [
+        row for batch, _ in open_source(FileSource.of(path), "at", any_type=True).batches for row in batch.to_pylist()
+    ]
+
+
+NOON = datetime(2026, 3, 1, 12)
+
+
+@pytest.mark.parametrize(
+    ("cells", "items"),
+    [
+        (["2026-03-01", "1969-12-31"], [date(2026, 3, 1), date(1969, 12, 31)]),
+        (["2026-03-01 12:00", "2026-03-01T12:00:00.5"], [NOON, NOON.replace(microsecond=500_000)]),
+        (["2026-03-01T12:00:00Z", "2026-03-01T14:00:00+02:00"], [NOON.replace(tzinfo=UTC)] * 2),
+        (["", "2026-03-01T12:00:00"], [None, NOON]),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.ndjson"])
+def test_csv_and_json__read_dates_and_timestamps_in_their_type(
+    name: str, cells: list[str], items: list[Any], tmp_path: Path
+) -> None:
+    if "csv" in name:
+        text = "k,at\n" + "".join(f"a,{cell}\n" for cell in cells)
+    else:
+        text = "".join(f'{{"at": "{cell}"}}\n' if cell else '{"at": null}\n' for cell in cells)
+    assert of_any_type(written(tmp_path / name, text)) == items
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "wanted"),
+    [
+        ("2026-03-01", "2026-03-01 12:00:00", "not a date in the form of the first one"),
+        ("2026-03-01 12:00:00", "2026-03-01 12:00:00Z", "not a timestamp in the form of the first one"),
+        ("2026-03-01 12:00:00", "2026-13-01 12:00:00", "not a timestamp in the form of the first one"),
+        ("2026-03-01", "20260301", "not a date in the form of the first one"),
+        ("20260301", "2026-03-01", "not a number"),
+        ("01.03.2026", "02.03.2026", "not a number"),
+    ],
+)
+def test_csv_column__of_two_kinds_of_cells_is_refused_so_that_no_row_chooses_its_type(
+    first: str, second: str, wanted: str, tmp_path: Path
+) -> None:
+    for one, other in ((first, second), (second, first)):  # whichever comes first
+        path = written(tmp_path / "a.csv", f"k,at\na,{one}\nb,{other}\n")
+        with pytest.raises(TableError, match="not a ") as refused:
+            of_any_type(path)
+        assert "2026" not in str(refused.value)
+    path = written(tmp_path / "a.csv", f"k,at\na,{first}\nb,{second}\n")
+    with pytest.raises(TableError, match=wanted):
+        of_any_type(path)

@@ -4,7 +4,11 @@ A CSV file has a header if the caller names a column, or says so (``header=True`
 numbers. The rule looks at no cell, as a cell may be data. For the same reason the cells of a first line are shown as
 the names there are only if the caller has said that it is a header, or if another named column is among them. Columns
 are divided by tabs in a ``.tsv`` file, else by the first of comma, semicolon and tab that divides the header line into
-cells among which the named columns are. All rows are floats, whatever they look like.
+cells among which the named columns are.
+
+A column is of floats, however whole its numbers look, or where its first cell is a date or a timestamp in ISO 8601, of
+these (``times``). All its cells must be of that kind, so no row by itself can choose the type of an answer: it can only
+have the file refused.
 
 If pyarrow refuses a file, the file is read again, slowly, to name the line at fault. In a CSV file of one column a
 blank line is a missing item, as databases write it.
@@ -16,6 +20,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterator
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +32,9 @@ from dpfrugal.inputs.file_source import BLOCK_BYTES, FileSource
 
 HEAD_LINES = 1000
 TIME = re.compile(r"\s*\d{1,4}[-/.:]\d{1,2}([-/.:]\d{1,4})?")
+LENGTH_OF_DATE = len("2026-03-01")
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(?P<zone>Z|[+-]\d{2}(:?\d{2})?)?")
 NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 UNREADABLE = (csv.Error, UnicodeDecodeError, EOFError, zlib.error, json.JSONDecodeError, RecursionError)
 
@@ -38,10 +46,11 @@ def csv_column(
     header: bool | None = None,
     *,
     any_text: bool = False,
+    times: bool = False,
 ) -> Column:
     """A column of a CSV file, named by its header; a file of bare numbers, one per line, has none.
 
-    With ``any_text`` a cell that is no number is a missing one.
+    With ``any_text`` a cell that is no number is a missing one; with ``times`` a column may be of times.
 
     Columns beside it are read as text: whether all their cells are numbers is not known before the end. An empty cell
     is a missing one.
@@ -64,10 +73,18 @@ def csv_column(
                 "(header=True shows the names in it)."
             )
     nulls = set(pc.ConvertOptions().null_values)
-    single = len(names) == 1
+    single, at = len(names) == 1, names.index(name)
+
+    def first_cell() -> str:
+        rows = itertools.islice(csv.reader(source.lines(), delimiter=delimiter), 0 if bare else 1, None)
+        return next((row[at] for row in rows if len(row) > at and row[at] not in nulls), "")
+
+    first = attempt(first_cell, _not_text(path, "CSV"), UNREADABLE) if times else ""
+    item_type = pa.string() if any_text else _time_type(first) or pa.float64()
+    item = _numbers if any_text else _times_of(item_type, sorted(nulls))
 
     def open_reader(stream: Any) -> Any:
-        types = {name: pa.string() if any_text else pa.float64()} | dict.fromkeys(others, pa.string())
+        types = {name: item_type if item_type == pa.float64() else pa.string()} | dict.fromkeys(others, pa.string())
         return pc.open_csv(
             stream,
             read_options=pc.ReadOptions(block_size=BLOCK_BYTES, column_names=[name] if bare else None),
@@ -78,7 +95,6 @@ def csv_column(
         )
 
     def bad_line() -> TableError:
-        at = names.index(name)
         rows = csv.reader(source.lines(), delimiter=delimiter)
         for row in itertools.islice(rows, 0 if bare else 1, None):
             line = rows.line_num
@@ -86,12 +102,11 @@ def csv_column(
                 return TableError(f"{path}: line {line} has {len(row)} fields; choose a column with --column.")
             if row and len(row) != len(names):
                 return TableError(f"{path}: line {line} has {len(row)} fields, the first line has {len(names)}.")
-            if row and not (any_text or row[at] in nulls or _is_number(row[at])):
+            if row and not (any_text or row[at] in nulls or _is_of(item_type, row[at])):
                 is_header = "; if it is a header, name the column" if bare and line == 1 else ""
-                return _no_number(path, line, name, f"a missing value must be an empty field{is_header}")
+                return _no_item(path, line, name, item_type, f"a missing value must be an empty field{is_header}")
         return damaged(path, "CSV")
 
-    item = _numbers if any_text else None
     return _text_column(source, name, open_reader, bad_line, "CSV", others, item=item, beside_item=_present)
 
 
@@ -127,10 +142,12 @@ def _header(source: FileSource, named: list[str]) -> tuple[list[str], str]:
     return result
 
 
-def ndjson_column(source: FileSource, column: str | None, beside: tuple[str, ...] = ()) -> Column:
+def ndjson_column(
+    source: FileSource, column: str | None, beside: tuple[str, ...] = (), *, times: bool = False
+) -> Column:
     """A field of a JSON Lines file, one object per line; an absent field is a missing item.
 
-    Fields beside it have the type of their first value.
+    Fields beside it have the type of their first value; with ``times`` the field may be of times.
     """
     import pyarrow.json as pj
 
@@ -148,6 +165,8 @@ def ndjson_column(source: FileSource, column: str | None, beside: tuple[str, ...
 
     fields = attempt(first_fields, _not_text(path, "JSON Lines"), UNREADABLE)
     name, *others = [chosen(path, list(fields), wanted) for wanted in (column, *beside)]
+    first = fields[name] if times and isinstance(fields[name], str) else ""
+    item_type = _time_type(first) or pa.float64()
     types = {str: pa.string(), int: pa.int64(), bool: pa.bool_()}
     if wrong := [other for other in others if type(fields[other]) not in types]:
         raise TableError(
@@ -155,7 +174,8 @@ def ndjson_column(source: FileSource, column: str | None, beside: tuple[str, ...
         )
 
     def open_reader(stream: Any) -> Any:
-        schema = pa.schema([(name, pa.float64()), *((other, types[type(fields[other])]) for other in others)])
+        text_type = item_type if item_type == pa.float64() else pa.string()
+        schema = pa.schema([(name, text_type), *((other, types[type(fields[other])]) for other in others)])
         return pj.open_json(
             stream,
             read_options=pj.ReadOptions(block_size=BLOCK_BYTES),
@@ -169,14 +189,14 @@ def ndjson_column(source: FileSource, column: str | None, beside: tuple[str, ...
             except (json.JSONDecodeError, RecursionError):
                 return _not_object(path, i)
             item = record.get(name) if isinstance(record, dict) else ""
-            if not (item is None or (isinstance(item, float) and abs(item) != float("inf"))):
-                return _no_number(path, i, name, "a missing value must be null")
+            if not (item is None or _is_json_item(item_type, item)):
+                return _no_item(path, i, name, item_type, "a missing value must be null")
             for other in others:
                 if record.get(other) is not None and type(record[other]) is not _as_float(type(fields[other])):
                     return TableError(f"{path}: line {i} has another type of {other!r} than the first line.")
         return damaged(path, "JSON Lines")
 
-    return _text_column(source, name, open_reader, bad_line, "JSON Lines", others)
+    return _text_column(source, name, open_reader, bad_line, "JSON Lines", others, item=_times_of(item_type, []))
 
 
 def _as_float(kind: type) -> type:
@@ -246,8 +266,10 @@ def _not_text(path: Path, kind: str) -> TableError:
     )
 
 
-def _no_number(path: Path, line: int, name: str, missing: str) -> TableError:
-    return TableError(f"{path}: line {line}, column {name!r}: not a number ({missing}).")
+def _no_item(path: Path, line: int, name: str, kind: Any, missing: str) -> TableError:
+    time = "date" if kind == pa.date32() else "timestamp"
+    wanted = "number" if kind == pa.float64() else f"{time} in the form of the first one"
+    return TableError(f"{path}: line {line}, column {name!r}: not a {wanted} ({missing}).")
 
 
 def _not_object(path: Path, line: int) -> TableError:
@@ -260,3 +282,41 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return "_" not in text
+
+
+def _time_type(text: str) -> Any:
+    """The type of a column of times, by its first cell; None where that is no time."""
+    if DATE.fullmatch(text):
+        return pa.date32()
+    found = TIMESTAMP.fullmatch(text)
+    return found and pa.timestamp("us", "UTC" if found["zone"] else None)
+
+
+def _times_of(kind: Any, nulls: list[str]) -> Callable[[Any], Any] | None:
+    """How texts become times of this type, if it is one; Arrow's error where one is not in the form of the others."""
+    import pyarrow.compute as pc
+
+    def times(texts: Any) -> Any:
+        present = pc.if_else(pc.is_in(texts, pa.array(nulls, pa.string())), pa.scalar(None, pa.string()), texts)
+        if kind != pa.date32() and pc.any(pc.less_equal(pc.utf8_length(present), LENGTH_OF_DATE)).as_py():
+            raise pa.ArrowInvalid("a date among timestamps")  # Arrow would read it as one of midnight
+        return present.cast(kind)
+
+    return None if kind == pa.float64() else times
+
+
+def _is_of(kind: Any, text: str) -> bool:
+    """Whether a cell is a number, or a time of this type."""
+    if kind == pa.float64():
+        return _is_number(text)
+    try:
+        date.fromisoformat(text) if kind == pa.date32() else datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return bool(_time_type(text) == kind)
+
+
+def _is_json_item(kind: Any, item: Any) -> bool:
+    if kind == pa.float64():
+        return isinstance(item, float) and abs(item) != float("inf")
+    return isinstance(item, str) and _is_of(kind, item)

@@ -65,7 +65,7 @@ def open_source(
     any_type: bool = False,
     any_text: bool = False,
 ) -> Column:
-    """The same of a file that was found; ``any_type``: columns that hold no numbers are not refused.
+    """The same of a file that was found; ``any_type``: columns that hold no numbers are not refused, nor are times.
 
     ``any_text``: nor are cells of CSV files, which are then missing.
     """
@@ -77,11 +77,12 @@ def open_source(
         raise TableError(f"{path}: the file is empty.")
     chosen_format = file_format or format_of(source, head)
     if chosen_format == "csv":
-        return csv_and_json.csv_column(source, column, beside, header, any_text=any_text)
+        times = any_type and not any_text
+        return csv_and_json.csv_column(source, column, beside, header, any_text=any_text, times=times)
     if header is not None:
         raise TableError(f"{path}: header is for CSV files; this one is {chosen_format}.")
     if chosen_format == "ndjson":
-        return csv_and_json.ndjson_column(source, column, beside)
+        return csv_and_json.ndjson_column(source, column, beside, times=any_type)
     reader = _parquet if chosen_format == "parquet" else _arrow
     return reader(source, column, beside, any_type)
 

@@ -30,6 +30,9 @@ floats = st.floats(allow_nan=False, allow_infinity=False)
         (np.timedelta64(497_000_000, "us"), None, "0:08:17"),
         (np.timedelta64(-3 * 86_400 - 5, "s"), None, "-3 days 0:00:05"),
         (np.timedelta64(1, "ns"), None, "0:00:00.000000001"),
+        (np.datetime64("2026-03-01T10:00:00.000000"), None, "2026-03-01T10:00:00"),
+        (np.datetime64("2026-03-01T10:00:00.250000"), None, "2026-03-01T10:00:00.25"),
+        (np.datetime64("2030-10-10"), None, "2030-10-10"),
         (timedelta(days=1, milliseconds=1_500), None, "1 day 0:00:01.5"),
     ],
 )

@@ -11,6 +11,9 @@ def shown_value(value: Any, width: float | None = None) -> str:
     """A value as text: a float with as many digits as an interval of this width can tell, at least six."""
     if isinstance(value, timedelta | np.timedelta64):
         return shown_duration(np.timedelta64(value))
+    if isinstance(value, np.datetime64):
+        whole, point, part = str(value).partition(".")
+        return f"{whole}{point}{part}".rstrip("0").rstrip(".") if point else whole
     if not isinstance(value, float):
         return str(value)
     digits = 6
