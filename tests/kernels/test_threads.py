@@ -1,10 +1,14 @@
 """Threads: parts of one piece of work at once."""
 
 import threading
+import time
+from collections.abc import Callable
+from unittest import mock
 
+import numpy as np
 import pytest
 
-from dpfrugal.kernels.threads import at_once
+from dpfrugal.kernels.threads import at_once, in_chunks
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
@@ -41,3 +45,28 @@ def test_at_once__raises_what_a_part_raises_when_all_have_ended(failing: int) ->
         at_once(work, 3)
     assert sorted(ended) == sorted({0, 1, 2} - {failing})
     assert threading.active_count() == before
+
+
+def test_in_chunks__does_each_chunk_once_with_a_worker_for_each_thread() -> None:
+    done, told, workers = np.zeros(1_003, dtype=np.int64), list[int](), list[object]()
+
+    def worker() -> Callable[[int, int], None]:
+        own = np.empty(10)  # room that no two threads may share
+        workers.append(own)
+
+        def work(first: int, last: int) -> None:
+            own[: last - first] = first
+            time.sleep(0.0005)
+            assert (own[: last - first] == first).all()
+            done[first:last] += 1
+
+        return work
+
+    with mock.patch("dpfrugal.kernels.threads.available", lambda: 3):
+        in_chunks(worker, 1_003, 10, told.append)
+    assert (done == 1).all()
+    assert len(workers) == 3
+    assert told == sorted(told)
+    assert told[-1] == 1_003
+    in_chunks(worker, 0, 10, told.append)
+    assert len(workers) == 3

@@ -24,6 +24,34 @@ def in_shares(work: Callable[[slice], None], rows: int, threads: int) -> None:
     at_once(lambda k: work(slice(k * share, min((k + 1) * share, rows))), threads)
 
 
+def in_chunks(
+    worker: Callable[[], Callable[[int, int], None]],
+    rows: int,
+    each: int,
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Call what ``worker`` gives, once in each thread, with the first and one more than the last row of each chunk.
+
+    ``progress`` is called with about the number of rows that are done, by one thread at a time.
+    """
+    chunks, lock, done = range(0, rows, each), threading.Lock(), 0
+    threads = min(available(), len(chunks))
+
+    def run(k: int) -> None:
+        nonlocal done
+        work = worker()
+        for first in chunks[k::threads]:
+            last = min(first + each, rows)
+            work(first, last)
+            if progress is not None:
+                with lock:
+                    done = min(done + each, rows)
+                    progress(done)
+
+    if threads:
+        at_once(run, threads)
+
+
 def at_once(work: Callable[[int], None], threads: int) -> None:
     """Call ``work`` with 0, 1, … in parallel, 0 in this thread; an exception is raised when all have ended."""
     failures: list[BaseException] = []

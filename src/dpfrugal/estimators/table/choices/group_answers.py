@@ -14,7 +14,7 @@ from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.choices.answers import answers, reaches_of, single_choice
 from dpfrugal.estimators.table.choices.intervals import Margin
 from dpfrugal.estimators.table.choices.joint_choice import JointChoice
-from dpfrugal.estimators.table.choices.many_choices import Targets, choose_many
+from dpfrugal.estimators.table.choices.many_choices import AT_ONCE, Targets, choose_many
 from dpfrugal.estimators.table.choices.many_intervals import choose_intervals
 from dpfrugal.estimators.table.choices.many_joint_choices import choose_many_jointly
 from dpfrugal.estimators.table.choices.plan import Plan
@@ -24,6 +24,7 @@ from dpfrugal.estimators.table.rows.grouped_rows import GroupedRows
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach
 from dpfrugal.estimators.table.rows.stretches import Windows
 from dpfrugal.kernels.compiler import worth_loading
+from dpfrugal.kernels.threads import in_chunks
 from dpfrugal.privacy.guarantees import PureDP, Sensitivity
 from dpfrugal.privacy.noise import add_noise_to_many
 
@@ -147,7 +148,13 @@ def noisy_rows(sizes: Codes, plan: Plan) -> Codes | None:
     """Numbers of rows with discrete Laplace noise: each is exp(−slope·distance) as likely as the true one."""
     if not plan.counts_slope:
         return None
-    return np.maximum(add_noise_to_many(sizes, PureDP(epsilon=rounded_down(plan.counts_slope)), Sensitivity.of(1)), 0)
+    guarantee, noisy = PureDP(epsilon=rounded_down(plan.counts_slope)), np.empty_like(sizes)
+
+    def add(first: int, last: int) -> None:
+        noisy[first:last] = add_noise_to_many(sizes[first:last], guarantee, Sensitivity.of(1))
+
+    in_chunks(lambda: add, sizes.size, AT_ONCE)
+    return np.maximum(noisy, 0)
 
 
 def rounded_down(number: Fraction) -> float:

@@ -20,6 +20,7 @@ from dpfrugal.estimators.table.choices.mechanism import Choice, choose_code
 from dpfrugal.estimators.table.rows.order_statistics import SortedRows
 from dpfrugal.kernels import bit_layout as kinds
 from dpfrugal.kernels.compiler import loading
+from dpfrugal.kernels.threads import in_chunks
 from dpfrugal.privacy import choice
 
 # So many groups are chosen for between two calls of ``progress``.
@@ -121,22 +122,26 @@ def choose_many(
     answers = np.empty(groups, dtype=np.int64)
     # No group's window has more different codes than this.
     most = min(int(np.diff(starts).max(initial=0)), 2 * public.cap + 6)
-    at, below, upto = (np.empty(most, dtype=np.int64) for _ in range(3))
-    masses = np.empty(max(2 * most + 1, len(base.components)))
-    for first in range(0, groups, AT_ONCE):
-        last = min(first + AT_ONCE, groups)
-        words, certain = choice.words(last - first, kinds.WORDS), np.empty(last - first, dtype=np.bool_)
-        with np.errstate(all="ignore"):  # for the kernel as it is written, where the compiler is off
-            choose_groups(
-                codes, starts[first : last + 1], *targets.parts(first, last),
-                public.cap, float(public.above), float(public.below),
-                arrays.kinds, arrays.numbers, arrays.scales, arrays.weights, arrays.highs, arrays.lows, words,
-                at, below, upto, masses, answers[first:last], certain,
-            )  # fmt: skip
-        for group in (first + np.flatnonzero(~certain)).tolist():
-            rows = SortedRows(codes[starts[group] : starts[group + 1]])
-            tape = choice.Tape(words[group - first].tolist())
-            answers[group] = choose_code(rows, public, targets[group], tape)
-        if progress is not None:
-            progress(last)
+
+    def chooser() -> Callable[[int, int], None]:
+        at, below, upto = (np.empty(most, dtype=np.int64) for _ in range(3))
+        masses = np.empty(max(2 * most + 1, len(base.components)))
+
+        def choose(first: int, last: int) -> None:
+            words, certain = choice.words(last - first, kinds.WORDS), np.empty(last - first, dtype=np.bool_)
+            with np.errstate(all="ignore"):  # for the kernel as it is written, where the compiler is off
+                choose_groups(
+                    codes, starts[first : last + 1], *targets.parts(first, last),
+                    public.cap, float(public.above), float(public.below),
+                    arrays.kinds, arrays.numbers, arrays.scales, arrays.weights, arrays.highs, arrays.lows, words,
+                    at, below, upto, masses, answers[first:last], certain,
+                )  # fmt: skip
+            for group in (first + np.flatnonzero(~certain)).tolist():
+                rows = SortedRows(codes[starts[group] : starts[group + 1]])
+                tape = choice.Tape(words[group - first].tolist())
+                answers[group] = choose_code(rows, public, targets[group], tape)
+
+        return choose
+
+    in_chunks(chooser, groups, AT_ONCE, progress)
     return answers

@@ -21,6 +21,7 @@ from dpfrugal.estimators.table.choices.radius import ITSELF, choose_interval, pa
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics
 from dpfrugal.estimators.table.rows.stretches import Windows
 from dpfrugal.kernels.compiler import loading, read_only
+from dpfrugal.kernels.threads import in_chunks
 from dpfrugal.privacy import choice
 
 
@@ -79,27 +80,30 @@ def choose_intervals(
     tables, groups, cap = radius_tables(), values.size, float(math.ceil(CAP / slope))
     low, high = np.empty(groups, dtype=np.int64), np.empty(groups, dtype=np.int64)
     bounded = np.empty(groups, dtype=np.bool_)
-    work_low, work_high, kept = (np.empty(tables.offsets.size + 2, dtype=np.int64) for _ in range(3))
-    weights = np.empty(tables.offsets.size + 2)
     places = places_of(base, values)
     # Ranks among the rows of the windows.
     begin, end = (each.lowered(windows.before) for each in wanted(sizes, quantile, margins))
-    for first in range(0, groups, AT_ONCE):
-        some = slice(first, min(first + AT_ONCE, groups))
-        words = choice.words(some.stop - first, 1)
-        certain = np.empty(some.stop - first, dtype=np.bool_)
-        with np.errstate(all="ignore"):  # for the kernel as it is written, where the compiler is off
-            choose_groups(
-                codes, starts[first : some.stop + 1], values[some], places[some], base.of_doubles, base.low, base.high,
-                begin.floors[some], begin.rests[some], end.floors[some], end.rests[some], cap, float(slope), words,
-                tables.offsets, tables.masses, tables.radii, tables.factors, tables.whole,
-                float(ITSELF), work_low, work_high, kept, weights, low[some], high[some], bounded[some], certain,
-            )  # fmt: skip
-        for group in (first + np.flatnonzero(~certain)).tolist():
-            rows = rows_of(group)
-            tape = choice.Tape(words[group - first].tolist())
-            found = choose_interval(rows, base, int(values[group]), quantile, margins.rows(rows.rows), slope, tape)
-            low[group], high[group], bounded[group] = found.low, found.high, found.bounded
-        if progress is not None:
-            progress(some.stop)
+
+    def chooser() -> Callable[[int, int], None]:
+        work_low, work_high, kept = (np.empty(tables.offsets.size + 2, dtype=np.int64) for _ in range(3))
+        weights = np.empty(tables.offsets.size + 2)
+
+        def choose(first: int, last: int) -> None:
+            some, words, certain = slice(first, last), choice.words(last - first, 1), np.empty(last - first, np.bool_)
+            with np.errstate(all="ignore"):  # for the kernel as it is written, where the compiler is off
+                choose_groups(
+                    codes, starts[first : last + 1], values[some], places[some], base.of_doubles, base.low, base.high,
+                    begin.floors[some], begin.rests[some], end.floors[some], end.rests[some], cap, float(slope), words,
+                    tables.offsets, tables.masses, tables.radii, tables.factors, tables.whole,
+                    float(ITSELF), work_low, work_high, kept, weights, low[some], high[some], bounded[some], certain,
+                )  # fmt: skip
+            for group in (first + np.flatnonzero(~certain)).tolist():
+                rows = rows_of(group)
+                tape = choice.Tape(words[group - first].tolist())
+                found = choose_interval(rows, base, int(values[group]), quantile, margins.rows(rows.rows), slope, tape)
+                low[group], high[group], bounded[group] = found.low, found.high, found.bounded
+
+        return choose
+
+    in_chunks(chooser, groups, AT_ONCE, progress)
     return low, high, bounded

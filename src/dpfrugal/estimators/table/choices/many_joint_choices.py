@@ -18,6 +18,7 @@ from dpfrugal.estimators.table.choices.walk_sums import Room, half_rows
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics
 from dpfrugal.estimators.table.rows.stretches import Windows
 from dpfrugal.kernels.compiler import loading, read_only
+from dpfrugal.kernels.threads import in_chunks
 from dpfrugal.privacy import choice
 
 # So many groups are chosen for between two calls of ``progress``.
@@ -47,35 +48,40 @@ def choose_many_jointly(
     answers = np.empty((groups, many), dtype=np.int64)
     # No group has more different codes near its ranks than this.
     most = min(int(sizes.max(initial=0)), many * (2 * cap + 6)) + many
-    at, below, upto = np.empty((3, most), dtype=np.int64)
-    first, last = np.empty((2, 2 * most + 1), dtype=np.int64)
-    masses, of_parts = np.empty(2 * most + 1), np.empty(len(public.base.components))
-    offsets, shifts, walk = (np.empty(many + 2, dtype=np.int64) for _ in range(3))
-    errors, losses = np.empty((2, many + 1))
-    room, steep = Room(4 * many * (2 * most + 2)), float(public.slope / 2)
-    whole = whole_logarithm(public)
-    for begin in range(0, groups, AT_ONCE):
-        end = min(begin + AT_ONCE, groups)
-        words, certain = choice.words(end - begin, WORDS_EACH * many), np.empty(end - begin, dtype=np.bool_)
-        done = begin
-        while done < end:
-            here = slice(done - begin, end - begin)
-            with np.errstate(all="ignore"):  # for the kernel as it is written, where the compiler is off
-                done += choose_groups(
-                    codes, starts[done:end], ends[done:end], before[done:end], sizes[done:end], cap, steep,
-                    targets.floors, targets.orders, targets.parts, which[done:end], whole,
-                    arrays.kinds, arrays.numbers, arrays.scales, arrays.weights,
-                    arrays.highs, arrays.lows, words[here], at, below, upto, first, last, masses, of_parts,
-                    room.keys, room.places, room.weights, room.regions, room.counts, room.sources, room.source_ends,
-                    room.at_keys, room.at_places, room.at_weights, room.at_starts, room.sums,
-                    offsets, shifts, errors, losses, walk, answers[done:end], certain[here],
-                )  # fmt: skip
-            if done < end:
-                room = Room(2 * room.states)
-        for group in (begin + np.flatnonzero(~certain)).tolist():
-            answers[group] = choose_jointly(rows_of(group), public, choice.Tape(words[group - begin].tolist()))
-        if progress is not None:
-            progress(end)
+    steep, whole = float(public.slope / 2), whole_logarithm(public)
+
+    def chooser() -> Callable[[int, int], None]:
+        at, below, upto = np.empty((3, most), dtype=np.int64)
+        first, last = np.empty((2, 2 * most + 1), dtype=np.int64)
+        masses, of_parts = np.empty(2 * most + 1), np.empty(len(public.base.components))
+        offsets, shifts, walk = (np.empty(many + 2, dtype=np.int64) for _ in range(3))
+        errors, losses = np.empty((2, many + 1))
+        room = Room(4 * many * (2 * most + 2))
+
+        def choose(begin: int, end: int) -> None:
+            nonlocal room
+            words, certain = choice.words(end - begin, WORDS_EACH * many), np.empty(end - begin, dtype=np.bool_)
+            done = begin
+            while done < end:
+                here = slice(done - begin, end - begin)
+                with np.errstate(all="ignore"):  # for the kernel as it is written, where the compiler is off
+                    done += choose_groups(
+                        codes, starts[done:end], ends[done:end], before[done:end], sizes[done:end], cap, steep,
+                        targets.floors, targets.orders, targets.parts, which[done:end], whole,
+                        arrays.kinds, arrays.numbers, arrays.scales, arrays.weights,
+                        arrays.highs, arrays.lows, words[here], at, below, upto, first, last, masses, of_parts,
+                        room.keys, room.places, room.weights, room.regions, room.counts, room.sources,
+                        room.source_ends, room.at_keys, room.at_places, room.at_weights, room.at_starts, room.sums,
+                        offsets, shifts, errors, losses, walk, answers[done:end], certain[here],
+                    )  # fmt: skip
+                if done < end:
+                    room = Room(2 * room.states)
+            for group in (begin + np.flatnonzero(~certain)).tolist():
+                answers[group] = choose_jointly(rows_of(group), public, choice.Tape(words[group - begin].tolist()))
+
+        return choose
+
+    in_chunks(chooser, groups, AT_ONCE, progress)
     return answers
 
 
