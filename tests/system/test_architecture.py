@@ -15,7 +15,7 @@ TESTED_ELSEWHERE = {
     "__main__.py": "tests/system/test_command_line.py",  # python -m dpfrugal
     "version.py": "tests/system/test_command_line.py",
     "audit/broken.py": "tests/audit/test_audit.py",  # what it plants is found there
-    "audit/broken_tables.py": "tests/audit/test_tables.py",
+    "audit/broken_tables.py": "tests/audit/test_broken_tables.py",
     "cli": "tests/system/test_command_line.py",  # commands are run as a user runs them
     "cli/streams": "tests/system/test_watch_windows.py",
     "cli/table": "tests/system/test_command_line_tables.py",
