@@ -13,8 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal.cli.table.table_options import bytes_of
-from dpfrugal.errors import ParameterError
 from tests.support import command_line
 from tests.support.command_line import run_here as run
 
@@ -291,17 +289,6 @@ def test_terminal__shows_markup_in_names_as_it_is(tmp_path: Path) -> None:
     assert str(name) in run("quantile", name, "--column", "nope", "-q", 0.5, "--epsilon", 1).stderr
     done = run("describe", name, "--epsilon", 1)
     assert "note: [b]: too few rows" in done.stderr
-
-
-@pytest.mark.parametrize(("text", "size"), [("2GB", 2 * 10**9), ("500 mb", 5 * 10**8), ("1.5GiB", 1_610_612_736)])
-def test_sizes__are_read_as_people_write_them(text: str, size: int) -> None:
-    assert bytes_of(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "lots", "-1GB", "10", "1XB", "0.5"])
-def test_sizes__that_are_none_are_refused(text: str) -> None:
-    with pytest.raises(ParameterError, match="--memory"):
-        bytes_of(text)
 
 
 def test_describe_command__shows_no_first_line_of_a_file_without_a_header(tmp_path: Path) -> None:
