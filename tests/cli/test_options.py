@@ -65,7 +65,7 @@ def test_discovered_keys__and_values_cost_together_what_was_asked_for() -> None:
     values, discovery = KeyOptions(discover_keys=True).guarantees(asked(epsilon=0.6, delta=1e-6))
     assert discovery is not None
     assert values == dpf.PureDP(epsilon=0.3)
-    assert (values.epsilon + discovery.epsilon, discovery.delta) == (0.6, 1e-6)  # type: ignore[attr-defined]
+    assert (values.epsilon + discovery.epsilon, discovery.delta) == (0.6, 1e-6)
     assert KeyOptions(keys=Path("k")).guarantees(asked(rho=0.25)) == (dpf.ZCDP(rho=0.25), None)
 
 

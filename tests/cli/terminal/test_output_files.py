@@ -1,4 +1,4 @@
-"""Files that a command writes: whole or not at all; and a release that was paid for is kept where it cannot be shown."""
+"""Files that a command writes: whole or not at all; and a paid release is kept where it cannot be shown."""
 
 import io
 import os
@@ -40,7 +40,7 @@ def test_draft__becomes_the_file_when_it_is_whole(tmp_path: Path) -> None:
 def test_draft__that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path, error: BaseException) -> None:
     target = tmp_path / "table.csv"
     target.write_text("old")
-    with pytest.raises(type(error)), draft(target) as made:
+    with pytest.raises(type(error)), draft(target) as made:  # noqa: PT012 - the error is that of the block
         made.write_text("half")
         raise error
     assert target.read_text() == "old"
