@@ -193,7 +193,7 @@ def windows_covered(total: Guarantee, metric_cost: Guarantee) -> int:
     3
     """
     if not total.is_like(metric_cost):
-        raise ParameterError(f"is of the kind {total}, but a window costs {metric_cost}: state both in the same terms")
+        raise ParameterError(f"{total} is of another kind than a window's {metric_cost}: state both in the same terms")
     return total.how_many(metric_cost)
 
 

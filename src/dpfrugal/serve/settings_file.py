@@ -102,8 +102,10 @@ class Fields:
         return value if isinstance(value, bool) else value.lower() in ("true", "yes", "on")
 
     def number(self, name: str, allowed: str = "a number", default: Any = MISSING) -> Any:
-        """A number."""
-        value = self._value(name, ("int", "float"), allowed, default)
+        """A number; YAML takes 1e-6 for text, which no one who writes it means."""
+        value = self._value(name, ("int", "float", "str"), allowed, default)
+        if isinstance(value, str) and not re.fullmatch(r"[-+.\d_eE]+", value):
+            self.wrong(name, f"must be {allowed}; {value[:80]!r} is not")
         return self._converted(name, value, float, allowed) if isinstance(value, str) else value
 
     def integer(self, name: str, low: int, high: int, default: Any = MISSING) -> Any:
