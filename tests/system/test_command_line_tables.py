@@ -249,7 +249,10 @@ def test_quantile_by_command__answers_times_in_every_form(folder: Path) -> None:
         (("requests.parquet", *ASK, *KEYS, "--by", "nope"), "no column 'nope'"),
         (("requests.parquet", "-q", 0.5, "--epsilon", 1, *KEYS), "--by needs --column"),
         (("requests.parquet", *ASK, "--by", "region", "--by", "endpoint", "--keys", "endpoints.txt"), "no column"),
-        (("requests.csv", "--column", "nope", "-q", 0.5, "--epsilon", 1), "a header (--header shows the names in it)"),
+        (
+            ("requests.csv", "--column", "nope", "-q", 0.5, "--epsilon", 1),
+            "must be the header; --header shows its names",
+        ),
         (("requests.csv", "--column", "nope", "-q", 0.5, "--epsilon", 1, "--header"), "there are 'time', 'endpoint'"),
         (("requests.csv", "--column", "nope", "-q", 0.5, "--epsilon", 1, *KEYS, "--header"), "there are 'time'"),
         (("requests.csv", *ASK, "--no-header"), "a file without a header has no column"),

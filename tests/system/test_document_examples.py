@@ -77,7 +77,9 @@ def test_bigquery_page__has_a_query_that_googles_analyzer_accepts() -> None:
     wrong_function = query.replace("PERCENTILE_CONT", "PERCENTILES")
     asked = [query, wrong_argument, wrong_function]
     # One process for all: compiling the analyzer takes it a quarter of a minute.
-    done = subprocess.run([OTHERS, "-c", ANALYSIS], input=json.dumps(asked), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [OTHERS, "-c", ANALYSIS], input=json.dumps(asked), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     right, of_argument, of_function = json.loads(done.stdout.splitlines()[-1])
     assert right == ""

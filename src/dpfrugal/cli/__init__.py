@@ -9,13 +9,11 @@ import os
 import re
 import signal
 import sys
-from collections import Counter
 from contextlib import suppress
 from dataclasses import fields
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
-from typer.core import TyperCommand
 
 from dpfrugal.cli import ledger
 from dpfrugal.cli.audit import audit
@@ -29,6 +27,7 @@ from dpfrugal.cli.quantile import quantile
 from dpfrugal.cli.serve import serve
 from dpfrugal.cli.streams.watch_options import LineOptions, WindowOptions
 from dpfrugal.cli.table.table_options import TableOptions
+from dpfrugal.cli.terminal.command import Command, Commands, UsageError
 from dpfrugal.cli.terminal.output_files import usable_output
 from dpfrugal.cli.terminal.usage_errors import sentence
 from dpfrugal.cli.watch import watch
@@ -37,7 +36,6 @@ from dpfrugal.outside_text import in_line
 from dpfrugal.version import __version__
 
 BAD_INPUT = 2
-UsageError: Any = typer.BadParameter.__base__  # of click, of which typer may carry its own copy
 # The library's parameters that are options here, and the option's name if it is another.
 KINDS = (EstimatorOptions, KeyOptions, TableOptions, LineOptions, WindowOptions)
 SHARED = {field.name for kind in KINDS for field in fields(kind)}
@@ -45,22 +43,8 @@ PARAMETERS = SHARED | {"quantile", "column", "columns", "by", "runs", "beta", "s
 OPTIONS = {"sure": "confidence", "columns": "column"}
 
 
-class Command(TyperCommand):
-    """A command that refuses an option given twice, instead of taking the last one silently."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Count the options, then parse as always."""
-        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
-        for option, times in Counter(given).items():
-            takes_one = option.param_type_name == "option" and not (
-                option.multiple or getattr(option, "is_flag", False)
-            )
-            if takes_one and times > 1:
-                raise UsageError(f"{option.opts[-1]} was given {times} times, and takes one value", ctx=ctx)
-        return super().parse_args(ctx, args)
-
-
 app: typer.Typer = typer.Typer(
+    cls=Commands,
     help="Differentially private quantiles: of tables and files, of streams, in all and per key.",
     invoke_without_command=True,
     add_completion=False,
@@ -137,10 +121,7 @@ def main() -> None:
         status = _run(with_by_alone(sys.argv[1:]))
         sys.stdout.flush()  # here, where an error can still be reported
     except UsageError as error:
-        if type(error).__name__ == "NoArgsIsHelpError":
-            error.show()
-        else:
-            _say(sentence(error, sys.argv[1:]))
+        _say(sentence(error, sys.argv[1:]))
     except DPFrugalError as error:
         _say(" ".join([in_options(str(error)), *getattr(error, "__notes__", ())]))
     except (KeyboardInterrupt, typer.Abort):

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -40,7 +40,11 @@ def audit(
     algorithm: Annotated[Audited | None, typer.Option(help="The estimator to audit.")] = None,
     broken: Annotated[
         Broken | None,
-        typer.Option(help="Audit an estimator with this mistake instead. It must fail; this shows what audits detect."),
+        typer.Option(
+            metavar="MISTAKE",
+            help="Audit an estimator with a mistake made on purpose instead, which must fail: "
+            f"{', '.join(get_args(Broken))}.",
+        ),
     ] = None,
     epsilon: o.Epsilon = None,
     delta: o.Delta = None,

@@ -66,11 +66,13 @@ def describe(
 ) -> None:
     """Five private quantiles (5%, 25%, 50%, 75%, 95%) of every numeric column, under one guarantee.
 
-    Each column gets an equal part of the guarantee, which is stated. Dates and times count as numeric, but in CSV
-    files, which state no types: without --column a tenth of each part says how many of its cells are numbers, and all
-    others are left out. Naming the columns is more accurate.
+    Each column gets an equal part of the guarantee. Dates and times count as numeric, except in CSV files.
 
-    A pipe gets a line per column and quantile: column, q, value, with --intervals lower and upper end, tabs between.
+    CSV files state no types: without --column, a tenth of each part is spent on how many cells of a column are numbers,
+    and a column with too few is left out. Naming the columns is more accurate.
+
+    A pipe gets a line per column and quantile, with tabs between: column, q, value and, with --intervals, the ends of
+    the interval.
 
     A value is blank where the rows are too few for it; standard error says how many are needed.
 

@@ -9,6 +9,7 @@ import typer
 from dpfrugal.budget.asked import compact, printable
 from dpfrugal.budget.exhaustion import outlook
 from dpfrugal.cli import options as o
+from dpfrugal.cli.terminal.command import Command, Commands
 from dpfrugal.errors import ParameterError
 from dpfrugal.outside_text import in_json, in_line
 from dpfrugal.parameters import Neighbours
@@ -17,14 +18,15 @@ if TYPE_CHECKING:
     from dpfrugal.budget.promises import Dataset, Spend
 
 app: typer.Typer = typer.Typer(
-    help="Privacy budgets in a file: the total of each dataset, and what was spent of it.", no_args_is_help=True
+    cls=Commands,
+    help="Privacy budgets in a file: the total of each dataset, and what was spent of it.",
 )
 File = Annotated[Path, typer.Argument(help="The ledger: a SQLite file.")]
 Name = Annotated[str | None, typer.Argument(help="Show only this dataset.")]
 BAR, SHARE = 10, "share spent"
 
 
-@app.command()
+@app.command(cls=Command)
 def show(
     file: File,
     dataset: Name = None,
@@ -62,7 +64,7 @@ def show(
             console.print(Text(f"{printable(one.name)}: {said if coming.more else 'exhausted for the next one.'}"))
 
 
-@app.command()
+@app.command(cls=Command)
 def history(file: File, dataset: Name = None, as_json: o.Json = False) -> None:
     """List every spend: when, on which dataset, by what, what was asked, and how often noise was drawn under it.
 
@@ -90,7 +92,7 @@ def history(file: File, dataset: Name = None, as_json: o.Json = False) -> None:
     plain_console().print(table)
 
 
-@app.command()
+@app.command(cls=Command)
 def verify(file: File, as_json: o.Json = False) -> None:
     """Check every row of the history against its seal, its neighbours and the totals by which spends are decided.
 
@@ -111,7 +113,7 @@ def verify(file: File, as_json: o.Json = False) -> None:
         )
 
 
-@app.command()
+@app.command(cls=Command)
 def kept(file: File, dataset: Name = None) -> None:
     """Print releases that were paid for and could not be written, as on a full disk: JSON, the oldest first.
 
@@ -123,7 +125,7 @@ def kept(file: File, dataset: Name = None) -> None:
         typer.echo(release)
 
 
-@app.command()
+@app.command(cls=Command)
 def add(
     file: File,
     dataset: Annotated[str, typer.Argument(help="The dataset's name.")],

@@ -35,7 +35,8 @@ Rho = Annotated[float | None, typer.Option(help="ρ of zero-concentrated DP (zCD
 MaxItems = Annotated[
     int,
     typer.Option(
-        help="Protect a person with up to this many items or rows; 1 protects single ones.", rich_help_panel=PRIVACY
+        help="The guarantee covers all rows or items of a person who has at most this many; 1 covers a single one.",
+        rich_help_panel=PRIVACY,
     ),
 ]
 LedgerFile = Annotated[
@@ -77,9 +78,10 @@ class EstimatorOptions:
     algorithm: Annotated[
         Algorithm | None,
         typer.Option(
-            help="table: rows that can be held or read again, in any order; private-quantile: one scan of a steady "
-            "stream; dp-frugal-1u: the paper's random walk. Default of quantile: table; of watch: windows, without "
-            "this option.",
+            metavar="NAME",
+            help="table, for rows that can be held or read again, in any order; private-quantile, which reads a steady "
+            "stream once; or dp-frugal-1u, the paper's random walk. Without this option, quantile uses table, and "
+            "watch answers each window by itself.",
             rich_help_panel=ESTIMATOR,
         ),
     ] = None
@@ -151,7 +153,8 @@ class KeyOptions:
     max_keys_per_person: Annotated[
         int | None,
         typer.Option(
-            help="Protect a person with up to --max-items-per-person items in each of this many keys.",
+            help="The guarantee covers a person with --max-items-per-person rows or items in each of at most this "
+            "many keys.",
             rich_help_panel=KEYS,
         ),
     ] = None

@@ -29,7 +29,6 @@ def quantile(
     file_format: t.FileFormat = None,
     as_json: o.Json = False,
     *,
-    table: t.TableOptions,
     by: Annotated[
         list[str] | None,
         typer.Option(
@@ -41,7 +40,9 @@ def quantile(
     null_keys: Annotated[
         NullGroups,
         typer.Option(
-            help="Rows without a key: refuse the file, drop them, or (beside declared keys) make them a group.",
+            metavar="WHAT",
+            help="Rows without a key: raise refuses the file, drop leaves them out, group makes them one more group of "
+            "--keys.",
             rich_help_panel=o.KEYS,
         ),
     ] = "raise",
@@ -59,18 +60,20 @@ def quantile(
     to: Annotated[
         Output | None,
         typer.Option(
-            help="The table's format; default: by the name of --output, else a table on a terminal, CSV in a pipe.",
+            metavar="FORMAT",
+            help="The format of what is written: table, csv, jsonl or parquet. Default: that of --output's name; "
+            "without --output a table on a terminal, CSV in a pipe.",
             rich_help_panel=o.KEYS,
         ),
     ] = None,
+    table: t.TableOptions,
 ) -> None:
     """Private quantiles of a column of numbers or times, in any order of rows; no bounds are needed.
 
     One guarantee covers all quantiles together.
 
-    A pipe gets a line per quantile: q, value, lower and upper end of its interval, with tabs between.
-
-    A value is blank where the rows are too few for it; standard error says how many are needed.
+    A pipe gets a line per quantile, with tabs between: q, value, and the ends of its interval. A value is blank where
+    the rows are too few for it; standard error says how many are needed.
 
     With --by there is a quantile for each key, and one guarantee covers all: name the keys, or let them be discovered.
 

@@ -16,8 +16,9 @@ def watch(
     every: Annotated[
         str,
         typer.Option(
-            help="Release after this much time, on the clock (500ms, 10s, 5m, 1h or 1d), or after this many items "
-            "(100000)."
+            metavar="PERIOD",
+            help="Release after this much time (500ms, 10s, 5m, 1h or 1d, on the clock), or after this many items "
+            "(100000).",
         ),
     ],
     half_life: Annotated[str | None, typer.Option(hidden=True)] = None,
@@ -44,20 +45,20 @@ def watch(
     key_options: o.KeyOptions,
     window_options: WindowOptions,
 ) -> None:
-    """Read numbers from standard input and print private quantiles of each period, whatever came before it.
+    """Read numbers from standard input and print private quantiles of each period.
 
-    Each period is a window: its quantiles are those of a table of its items, which are then forgotten. An item is in
-    one window, so its guarantee is the one asked for, however many are released.
+    Each period is a window: its items are answered as a table is, and then forgotten. An item is in one window, so its
+    guarantee stays the one asked for, however many windows are released.
 
-    Periods of time end on the clock: of a minute at 12:00:00, 12:01:00. Into a pipe a line has the period's end, the
-    number of items and, for each quantile, the value and the ends of its interval, with tabs between them; with keys
-    the end, the key, its noisy number of items and the values. A value that so few items cannot tell is blank. On a
-    terminal a table shows the last window, with the values of those before it as bars.
+    A line is a number; with --by it is a key and a number; or it is JSON, logfmt, or what a regular expression finds.
 
-    Lines are numbers; with --by a key and a number; or JSON, logfmt, or whatever a regular expression finds.
+    Periods of time end on the clock: those of a minute at 12:00:00, 12:01:00 and so on. At the end of the input the
+    last, shorter period is released too. Ctrl-C, SIGTERM and SIGHUP drop it, or keep it in the checkpoint.
 
-    At the end of the input the last, shorter period is released too. Ctrl-C, SIGTERM and SIGHUP drop it, or keep it in
-    the checkpoint.
+    A pipe gets a line per period, with tabs between: its end, the number of items and, for each quantile, the value
+    and the ends of its interval. With keys it gets a line per key: the end, the key, its noisy number of items, and
+    the values. A value is blank where a window has too few items for it. A terminal shows a table of the last window,
+    with the values of earlier windows as bars.
 
     Example: tail -f latencies.log | dpfrugal watch -q 0.5,0.99 --epsilon 1 --every 1m
 

@@ -69,8 +69,8 @@ def csv_column(
             name, *others = [chosen(path, names, wanted) for wanted in (column, *beside)]
         else:
             raise TableError(
-                f"{path}: there is no column {named[0]!r} in its first line, which must be a header "
-                "(header=True shows the names in it)."
+                f"{path}: there is no column {named[0]!r} in its first line, which must be the header; "
+                "header=True shows its names."
             )
     nulls = set(pc.ConvertOptions().null_values)
     single, at = len(names) == 1, names.index(name)

@@ -37,6 +37,8 @@ def quantile_of_table(
 
     guarantee, ledger = options.guarantee(), options.ledger()
     parameters = table_parameters(options, table)
+    if table.person is not None and column is None:
+        raise ParameterError("--person needs --column, the column of numbers.")
     numbers = numbers_of(files, column, file_format, table, omit_bad=options.nan_policy == "omit")
     with reading(numbers.files):
         release = private_quantiles(

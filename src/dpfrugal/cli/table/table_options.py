@@ -25,7 +25,12 @@ Files = Annotated[
     ),
 ]
 FileFormat = Annotated[
-    Format | None, typer.Option("--format", help="The files' format; default: detected from content or name.")
+    Format | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="The files' format: parquet, csv, ndjson or arrow. Default: found from their content or name.",
+    ),
 ]
 WhoseNeighbours = Annotated[
     Neighbours,

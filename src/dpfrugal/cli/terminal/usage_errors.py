@@ -5,6 +5,7 @@ since click 7. What is not known here keeps its own words.
 """
 
 import difflib
+import itertools
 import re
 from typing import Any, Final
 
@@ -19,14 +20,24 @@ WANTED: Final = {
 
 def sentence(error: Any, arguments: list[str]) -> str:
     """The sentence for an error of a command with these arguments."""
+    return f"{_said(error, arguments)}; see {_command(error, arguments)} --help."
+
+
+def _command(error: Any, arguments: list[str]) -> str:
+    """The command that was meant: that of the error, or the words before the first option."""
     context = getattr(error, "ctx", None)
-    command = "dpfrugal" if context is None else context.command_path
-    return f"{_said(error, arguments)}; see {command} --help."
+    if context is not None:
+        return str(context.command_path)
+    words = list(itertools.takewhile(str.isalpha, arguments))
+    return " ".join(["dpfrugal", *words[: 2 if words[:1] == ["ledger"] else 1]])
 
 
 def _said(error: Any, arguments: list[str]) -> str:
     kind, parameter = type(error).__name__, getattr(error, "param", None)
     message = " ".join(error.format_message().rstrip(".").split())
+    if message == "Missing command":
+        *others, last = error.ctx.command.commands
+        return f"A command is needed: {', '.join(others)} or {last}"
     if kind == "NoSuchOption":
         return f"There is no option {error.option_name}{_meant(error.option_name, error.possibilities or [])}"
     if found := re.match(r"No such command '?([^'.]*)'?\.?(?: Did you mean (.*)\?)?", message):
@@ -55,7 +66,8 @@ def _said(error: Any, arguments: list[str]) -> str:
         if words in rule:
             return f"{name} must be {wanted}{not_so}"
     if found := re.match(r"Input should be (.*)", rule):
-        return f"{name} must be {found[1]}{not_so}"
+        bound = found[1].replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
+        return f"{name} must be {bound}{not_so}"
     return f"{name}: {rule}"
 
 
@@ -78,4 +90,4 @@ def _given(parameter: Any, arguments: list[str]) -> str | None:
 def _meant(given: str, possibilities: list[str]) -> str:
     """The name that is spelled most like it."""
     nearest = difflib.get_close_matches(given, possibilities, n=1, cutoff=0.0)
-    return f"; did you mean {nearest[0]}" if nearest else ""
+    return f" (did you mean {nearest[0]}?)" if nearest else ""

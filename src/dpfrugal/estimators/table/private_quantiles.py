@@ -125,7 +125,7 @@ def rows_of(
 ) -> RowsRead:
     """A column that was read, of which only so many rows of a person count where ``person`` names ids."""
     if person is not None and column is None:
-        raise ParameterError("column must name a column of the table where person names one; it was not given.")
+        raise ParameterError("person names a column of a table: name the column of numbers too, with column.")
     source = None if column is None else engine_of(data)
     if source is not None and column is not None:
         found = EngineColumn(source.open(Columns(column, (), person, rows_per_person)), nan_policy)
