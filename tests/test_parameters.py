@@ -135,3 +135,10 @@ def test_name__must_be_a_string() -> None:
     assert parameters.name("dataset", "Klicks – März") == "Klicks – März"
     with pytest.raises(ParameterTypeError, match=r"^dataset must be a string, not bytes.$"):
         parameters.name("dataset", b"a")  # type: ignore[arg-type]
+
+
+def test_column__is_a_name() -> None:
+    assert parameters.column("by", "carrier") == "carrier"
+    for value, kind in ((3, "int"), (["carrier"], "list"), (None, "NoneType")):
+        with pytest.raises(ParameterTypeError, match=f"by must be the name of a column, not {kind}"):
+            parameters.column("by", value)  # type: ignore[arg-type]

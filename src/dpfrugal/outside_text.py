@@ -17,6 +17,7 @@ LIKE_AN_ESCAPE: Final = re.compile(r"\\|[ntr]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f
 KEPT_IN_CSV: Final = "\t\n\r"  # in quotes
 # What a spreadsheet takes for a formula at the beginning of a cell; an apostrophe makes it text.
 FORMULA: Final = re.compile(r"'*[=+\-@\t\r＝＋－＠]")
+SPECIAL: Final = re.compile('[,"\n\r\t]|^ | $')  # what CSV must quote
 NUMBER: Final = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|nan)")
 
 
@@ -62,16 +63,15 @@ def in_csv(value: Any) -> str:
     return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
 
 
-def csv_line(cells: list[str], delimiter: str = ",") -> str:
-    r"""A row of CSV without its end; cells with a delimiter, a quote or the end of a line are quoted.
+def csv_line(cells: list[str]) -> str:
+    r"""A row of CSV without its end; cells with a comma, a quote or the end of a line are quoted.
 
     >>> print(csv_line(["a,b", "say 'x'", "1"]))
     "a,b",say 'x',1
     """
     if cells == [""]:
         return '""'  # a blank line would be no row
-    special = re.compile(f'[{re.escape(delimiter)}"\n\r\t]|^ | $')
-    return delimiter.join(f'"{cell.replace(chr(34), chr(34) * 2)}"' if special.search(cell) else cell for cell in cells)
+    return ",".join(f'"{cell.replace(chr(34), chr(34) * 2)}"' if SPECIAL.search(cell) else cell for cell in cells)
 
 
 def in_json(value: Any, **options: Any) -> str:

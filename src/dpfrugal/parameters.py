@@ -133,6 +133,13 @@ def threads(value: int) -> int:
     return int(value)
 
 
+def column(parameter: str, value: str) -> str:
+    """``value``, if it is text; whether there is such a column is seen where the table is."""
+    if not isinstance(value, str):
+        raise ParameterTypeError(f"{parameter} must be the name of a column, not {type(value).__name__}.")
+    return value
+
+
 def name(parameter: str, value: str) -> str:
     """``value``, if it is short and can be printed; letters with accents in their composed form (NFC)."""
     if not isinstance(value, str):

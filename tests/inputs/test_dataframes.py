@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 import dpfrugal as dpf
+from dpfrugal.errors import ItemError, TableError
 from dpfrugal.estimators.keyed.quantiles_by import walked_quantiles_by
+from dpfrugal.inputs.dataframes import FAILED, run
 from tests.support.repository import ROOT
 
 GUIDE = (ROOT / "docs" / "keys.md").read_text(encoding="utf-8")
@@ -150,3 +152,15 @@ def test_quantiles_by__refuses_what_cannot_be_used(
 ) -> None:
     with pytest.raises(dpf.DPFrugalError, match=sentence):
         walked_quantiles_by(data, column, 0.5, dpf.PureDP(epsilon=1.0), **given)
+
+
+def test_run__leaves_the_messages_of_others_behind() -> None:
+    def fail(error: Exception) -> None:
+        raise error
+
+    with pytest.raises(TableError, match=FAILED) as caught:
+        run(lambda: fail(ValueError("row 7 is 4111-1111")))
+    assert caught.value.__cause__ is caught.value.__context__ is None
+    with pytest.raises(ItemError, match="mine"):
+        run(lambda: fail(ItemError("mine")))
+    assert run(lambda: 7) == 7

@@ -62,7 +62,7 @@ def test_in_chunks__does_each_chunk_once_with_a_worker_for_each_thread() -> None
 
         return work
 
-    with mock.patch("dpfrugal.kernels.threads.available", lambda: 3):
+    with mock.patch("dpfrugal.kernels.threads.available", return_value=3):
         in_chunks(worker, 1_003, 10, told.append)
     assert (done == 1).all()
     assert len(workers) == 3

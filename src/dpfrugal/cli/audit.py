@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
@@ -152,7 +153,7 @@ def record(found: "Audit") -> dict[str, object]:
     """What was found, for JSON."""
     return {
         "passed": found.passed,
-        "parameter": {"ε": "epsilon", "ρ": "rho"}[found.guarantee.symbol],
+        "parameter": fields(found.guarantee)[0].name,  # the one that ``size`` is
         "bound": found.bound,
         "highest_bound": found.highest,
         "promised": found.guarantee.size,

@@ -16,7 +16,7 @@ import numpy as np
 from dpfrugal.engines import missing
 from dpfrugal.engines.bracket_search import BracketedTable
 from dpfrugal.estimators.table.base.codes import Codes
-from dpfrugal.estimators.table.rows.engine_tables import Assigned, Columns, EngineTable, TableSource, run
+from dpfrugal.estimators.table.rows.engine_tables import Assigned, Columns, EngineTable, TableSource
 from dpfrugal.inputs import dataframes
 
 try:
@@ -88,7 +88,7 @@ class DuckDBTable(BracketedTable):
 
         if self._spans:
             return pa.duration("us")
-        return run(
+        return dataframes.run(
             lambda: self._relation.project(quoted(self._columns.value)).limit(0).to_arrow_table().schema.types[0]
         )
 
@@ -196,4 +196,4 @@ class DuckDBTable(BracketedTable):
         def ask(dpfrugal_brackets: Any, dpfrugal_everyone: Any) -> Any:
             return self._relation.query(self._view, sql).to_arrow_table()
 
-        return run(lambda: ask(brackets, self._everyone))
+        return dataframes.run(lambda: ask(brackets, self._everyone))

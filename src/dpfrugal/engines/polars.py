@@ -16,7 +16,7 @@ import numpy as np
 from dpfrugal.engines import missing
 from dpfrugal.engines.bracket_search import BracketedTable
 from dpfrugal.estimators.table.base.codes import Codes
-from dpfrugal.estimators.table.rows.engine_tables import Assigned, Columns, EngineTable, TableSource, run
+from dpfrugal.estimators.table.rows.engine_tables import Assigned, Columns, EngineTable, TableSource
 from dpfrugal.inputs import dataframes
 
 try:
@@ -37,15 +37,15 @@ class _Frame(TableSource):
         self._frame = frame
 
     def open(self, columns: Columns) -> EngineTable:
-        schema = run(self._frame.collect_schema)
+        schema = dataframes.run(self._frame.collect_schema)
         dataframes.present(columns.names, list(schema.names()))
-        value_type = run(lambda: pl.Series([], dtype=schema[columns.value]).to_arrow().type)
+        value_type = dataframes.run(lambda: pl.Series([], dtype=schema[columns.value]).to_arrow().type)
         return PolarsTable(self._frame, schema, columns, value_type)
 
 
 def _collected(*frames: Any) -> list[Any]:
     """Several plans at once, as Arrow tables."""
-    found = run(lambda: pl.collect_all(list(frames), engine="streaming"))
+    found = dataframes.run(lambda: pl.collect_all(list(frames), engine="streaming"))
     return [each.to_arrow() for each in found]
 
 

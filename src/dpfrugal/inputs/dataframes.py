@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from dpfrugal.errors import ParameterTypeError, TableError
+from dpfrugal.errors import DPFrugalError, ParameterTypeError, TableError
 from dpfrugal.inputs.names import listed
 
 ACCEPTED: Final = "a DataFrame of pandas or polars, a DuckDB relation, an Arrow table, or an object that exports Arrow"
@@ -49,13 +49,15 @@ def reader(data: Any, columns: list[str]) -> Any:
     return opened
 
 
-def run(plan: Callable[[], Any]) -> Any:
+def run(plan: Callable[[], Any], said: str = FAILED) -> Any:
     """What a plan gives; the messages of one that fails may quote data, so they are left behind."""
     try:
         return plan()
+    except DPFrugalError:
+        raise
     except Exception:  # noqa: S110 - each library has its own; what it says is not passed on
         pass
-    raise TableError(FAILED)
+    raise TableError(said)
 
 
 def present(columns: list[str], names: list[Any]) -> None:

@@ -87,11 +87,6 @@ def open_source(
     return reader(source, column, beside, any_type)
 
 
-def head_of(path: Path) -> bytes:
-    """The first bytes of a file, which tell its format."""
-    return FileSource(path).head()
-
-
 def format_of(source: FileSource, head: bytes) -> Format:
     """The format that the first bytes tell, or else the name."""
     if head.startswith(b"PAR1"):

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pyspark.logger import PySparkLogger
 
-from dpfrugal.estimators.table.rows.engine_tables import run
+from dpfrugal.inputs.dataframes import run
 
 FAILED: Final = "data: the plan of the table fails when Spark runs it; run it by itself to see why."
 LOGGERS: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")

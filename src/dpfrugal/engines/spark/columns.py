@@ -5,6 +5,7 @@ from typing import Any
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as T  # noqa: N812
 
+from dpfrugal import parameters
 from dpfrugal.errors import ItemTypeError, ParameterTypeError
 from dpfrugal.estimators.table.base.kinds import Kind
 from dpfrugal.estimators.table.rows.engine_tables import kind_of
@@ -29,8 +30,7 @@ def checked_frame(df: Any, *, streaming: bool) -> Any:
 
 def type_of(df: Any, column: str) -> Any:
     """The type of the column, if there is one of that name."""
-    if not isinstance(column, str):
-        raise ParameterTypeError(f"A column is given by its name, not {type(column).__name__}.")
+    parameters.column("column", column)
     dataframes.present([column], list(df.columns))
     return next(field.dataType for field in df.schema.fields if field.name == column)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dpfrugal.errors import ItemTypeError, ParameterError, ParameterTypeError
-from dpfrugal.estimators.table.rows.engine_tables import run
+from dpfrugal.inputs.dataframes import run
 
 DIALECTS: Final = {
     "sqlite3": "sqlite",

@@ -12,14 +12,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpfrugal.errors import ParameterError, ParameterTypeError
+from dpfrugal import parameters
+from dpfrugal.errors import ParameterError
 from dpfrugal.estimators.keyed.coded_rows import ROWS_AT_ONCE, LookedUpCodes, coded_rows
 from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
 from dpfrugal.inputs.dataframes import batches
 from dpfrugal.keys.index import KeyIndex
 from dpfrugal.keys.object_columns import typed_frame
 from dpfrugal.keys.person_limits import People, RowPriorities, chosen_rows
-from dpfrugal.parameters import integer
 from dpfrugal.privacy.guarantees import Guarantee
 
 KEYS_AND_VALUES: Final = ("key", "value")
@@ -45,12 +45,11 @@ def walked_quantiles_by(
     ``rounds`` is how many releases there are, after equal numbers of rows, of which the last is returned: steps adapt
     where quantiles are far from the start. All of them cost the one guarantee.
     """
-    rounds = integer("rounds", rounds, 1)
+    rounds = parameters.integer("rounds", rounds, 1)
     estimator = KeyedDPFrugal1U(quantiles, guarantee, **options)
     names = {"column": column, "by": by} | ({} if person is None else {"person": person})
     for parameter, name in names.items():
-        if not isinstance(name, str):
-            raise ParameterTypeError(f"{parameter} must be the name of a column, not {type(name).__name__}.")
+        parameters.column(parameter, name)
     estimator.account.also_asked(column=column, by=by, source=type(data).__name__)
     if rounds > 1 and options.get("ledger") is not None:  # what the data will be refused for is found before the spend
         free = options | {"ledger": None, "dataset": None}

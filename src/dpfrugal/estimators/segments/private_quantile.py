@@ -113,11 +113,6 @@ class PrivateQuantile(PrivateEstimator):
         return self._planner.items + self._filled + len(self._pending)
 
     @property
-    def completed_items(self) -> int:
-        """Internal: how many of them lie in completed segments, whose noisy counts are public."""
-        return self._planner.items
-
-    @property
     def noisy_counts(self) -> tuple[int, ...]:
         """Internal: public counts that wait to be added to those of the next segment."""
         return self._planner.noisy_counts

@@ -8,11 +8,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from dpfrugal.errors import ItemError, ItemTypeError, TableError
+from dpfrugal.errors import ItemError, ItemTypeError
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS
 from dpfrugal.estimators.table.rows.engine_tables import (
-    FAILED,
     MISSING,
     NULL_PERSONS,
     Assigned,
@@ -23,7 +22,6 @@ from dpfrugal.estimators.table.rows.engine_tables import (
     checked_counts,
     engine_of,
     kind_of,
-    run,
 )
 from dpfrugal.estimators.table.rows.order_statistics import Reach
 
@@ -72,18 +70,6 @@ def test_kind__of_a_column_is_public_and_one_of_nulls_has_none() -> None:
     assert Counted([1], [1], [0]).kind is FLOATS
     with pytest.raises(ItemTypeError, match="has no type"):
         kind_of(pa.nulls(3))
-
-
-def test_run__leaves_the_messages_of_others_behind() -> None:
-    def fail(error: Exception) -> None:
-        raise error
-
-    with pytest.raises(TableError, match=FAILED) as caught:
-        run(lambda: fail(ValueError("row 7 is 4111-1111")))
-    assert caught.value.__cause__ is caught.value.__context__ is None
-    with pytest.raises(ItemError, match="mine"):
-        run(lambda: fail(ItemError("mine")))
-    assert run(lambda: 7) == 7
 
 
 def test_columns__are_named_once() -> None:

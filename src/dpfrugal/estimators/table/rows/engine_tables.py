@@ -7,7 +7,7 @@ An engine is found by the library that a table's type comes from, and loaded onl
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final
@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.errors import DPFrugalError, ItemError, ItemTypeError, TableError
+from dpfrugal.errors import ItemError, ItemTypeError
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.kinds import Kind
 from dpfrugal.estimators.table.rows.order_statistics import Reach
@@ -26,7 +26,6 @@ from dpfrugal.parameters import NanPolicy
 MISSING: Final = 'The data has NaN or null rows; clean it, or use nan_policy="omit".'
 NULL_PERSONS: Final = "person has null ids; clean the data."
 CHANGED: Final = "data: the table changed while it was read; try again when nothing writes to it."
-FAILED: Final = "data: the plan of the table fails when it is run; run it by itself to see why."
 ENGINES: Final = {
     "duckdb": "dpfrugal.engines.duckdb",
     "polars": "dpfrugal.engines.polars",
@@ -141,14 +140,3 @@ def checked_counts(table: EngineTable, nan_policy: NanPolicy) -> Any:
 
 def _sum(counts: Any, name: str) -> int:
     return int(np.sum(counts.column(name).to_numpy())) if counts.num_rows else 0
-
-
-def run(action: Callable[[], Any], said: str = FAILED) -> Any:
-    """What an engine gives; the messages of one that fails may quote data, so they are left behind."""
-    try:
-        return action()
-    except DPFrugalError:
-        raise
-    except Exception:  # noqa: S110 - each library has its own; what it says is not passed on
-        pass
-    raise TableError(said)

@@ -185,11 +185,9 @@ class _Asked:
 
 def _names(column: str, by: str | Sequence[str], person: str | None) -> list[str]:
     names = [by] if isinstance(by, str) else list(by) if isinstance(by, Sequence) else [by]
-    given = {"column": [column], "by": names, "person": [] if person is None else [person]}
-    for parameter, several in given.items():
+    for parameter, several in {"column": [column], "by": names, "person": [] if person is None else [person]}.items():
         for name in several:
-            if not isinstance(name, str):
-                raise ParameterTypeError(f"{parameter} must be the name of a column, not {type(name).__name__}.")
+            parameters.column(parameter, name)
     if not names or len(set(names)) < len(names):
         raise ParameterError("by must name at least one column, and none of them twice.")
     return names

@@ -16,9 +16,9 @@ from dpfrugal.errors import TableError
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.rows.brackets import Bracket, bracket_of, jittered, merged
 from dpfrugal.estimators.table.rows.native_rows import Rows, codes_of_rows, ends_of, least_from, most_upto
-from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach
+from dpfrugal.estimators.table.rows.order_statistics import Reach
 from dpfrugal.estimators.table.rows.scanning import Scan
-from dpfrugal.estimators.table.rows.stretches import Stretch
+from dpfrugal.estimators.table.rows.stretches import KnownRows, Stretch
 
 SAMPLE: Final = 1 << 17
 MOST_SAMPLE: Final = 1 << 22
@@ -46,16 +46,14 @@ class RowSource(Protocol):
         """All rows, the same ones at each call, in any order."""
 
 
-class SelectedRows(OrderStatistics):
+class SelectedRows(KnownRows):
     """Rows by rank, found by scans of a source of rows; equal to ``SortedRows`` of the same rows."""
 
     def __init__(self, source: RowSource, least: int | None = None, most: int | None = None) -> None:
-        super().__init__(least, most)
+        super().__init__([], least, most, ends_of(source.dtype))
         self._source = source
-        self._ends = ends_of(source.dtype)
         self._sample: Codes | None = None
         self._sample_size = 0
-        self._known: list[Stretch] = []
         self._witness: tuple[int, int] | None = None  # a code, and how many rows are below it at every scan
 
     @property
@@ -76,29 +74,11 @@ class SelectedRows(OrderStatistics):
             missing = [each for each in missing if self._having(*each) is None]
             deviations *= WIDENING
 
-    def _ranked(self, first: int, last: int) -> Codes:
+    def _find_ranks(self, first: int, last: int) -> None:
         self.prepare([(first, last)])
-        stretch = self._having(first, last)
-        assert stretch is not None  # noqa: S101 - prepare has found it
-        return stretch.ranked(first, last)
 
-    def _counted(self, codes: Codes) -> tuple[Codes, Codes]:
-        below, upto = np.zeros(codes.size, dtype=np.int64), np.zeros(codes.size, dtype=np.int64)
-        below[codes > self._ends[1]] = upto[codes > self._ends[1]] = self.rows
-        unknown = (codes >= self._ends[0]) & (codes <= self._ends[1])
-        for attempt in (1, 2):
-            for stretch in self._known:
-                inside = unknown & (codes >= stretch.low) & (codes <= stretch.high)
-                if inside.any():
-                    below[inside], upto[inside] = stretch.counts(codes[inside])
-                    unknown &= ~inside
-            if attempt == 1 and unknown.any():
-                self._learn([Bracket(code, code, (code,)) for code in codes[unknown].tolist()])
-        return below, upto
-
-    def _having(self, first: int, last: int) -> Stretch | None:
-        """What is known about these ranks, if all of it is."""
-        return next((each for each in self._known if each.below <= first and last < each.end), None)
+    def _find_codes(self, codes: Codes) -> None:
+        self._learn([Bracket(code, code, (code,)) for code in codes.tolist()])
 
     def _sampled(self, ranges: int) -> Codes:
         """A random sample of rows in ascending order, the larger the more ranges are asked: they share the rows."""

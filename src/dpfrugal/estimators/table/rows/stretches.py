@@ -4,6 +4,7 @@ A choice looks at the rows around one rank only, so whatever holds the rows need
 the ranks of a plan: exactly, whoever found them, and however.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -120,8 +121,54 @@ def places_from(first: Codes, lengths: Codes) -> Codes:
     return np.repeat(first - ends + lengths, lengths) + np.arange(int(ends[-1]) if ends.size else 0)
 
 
-class StretchRows(OrderStatistics):
-    """Rows by rank that are known by stretches; ``everything`` finds all of them, where one asks beyond these."""
+class KnownRows(OrderStatistics):
+    """Rows by rank of which some stretches are known; a subclass finds those that hold what is asked beyond these.
+
+    No row has a code outside of ``ends``.
+    """
+
+    def __init__(
+        self, known: Sequence[Stretch], least: int | None, most: int | None, ends: tuple[int, int] = (LEAST, MOST)
+    ) -> None:
+        super().__init__(least, most)
+        self._known, self._ends = list(known), ends
+
+    @abstractmethod
+    def _find_ranks(self, first: int, last: int) -> None:
+        """Add a stretch to the known ones that has all of these ranks."""
+
+    @abstractmethod
+    def _find_codes(self, codes: Codes) -> None:
+        """Add stretches to the known ones that have these codes."""
+
+    def _having(self, first: int, last: int) -> Stretch | None:
+        """What is known about these ranks, if all of it is."""
+        return next((each for each in self._known if each.below <= first and last < each.end), None)
+
+    def _ranked(self, first: int, last: int) -> Codes:
+        if self._having(first, last) is None:
+            self._find_ranks(first, last)
+        stretch = self._having(first, last)
+        assert stretch is not None  # noqa: S101 - it was found
+        return stretch.ranked(first, last)
+
+    def _counted(self, codes: Codes) -> tuple[Codes, Codes]:
+        below, upto = np.zeros(codes.size, dtype=np.int64), np.zeros(codes.size, dtype=np.int64)
+        below[codes > self._ends[1]] = upto[codes > self._ends[1]] = self.rows
+        unknown = (codes >= self._ends[0]) & (codes <= self._ends[1])
+        for attempt in (1, 2):
+            for stretch in self._known:
+                inside = unknown & (codes >= stretch.low) & (codes <= stretch.high)
+                if inside.any():
+                    below[inside], upto[inside] = stretch.counts(codes[inside])
+                    unknown &= ~inside
+            if attempt == 1 and unknown.any():
+                self._find_codes(codes[unknown])
+        return below, upto
+
+
+class StretchRows(KnownRows):
+    """Rows whose stretches were found before; ``everything`` finds all of them, where one asks beyond these."""
 
     def __init__(
         self,
@@ -131,33 +178,16 @@ class StretchRows(OrderStatistics):
         least: int | None = None,
         most: int | None = None,
     ) -> None:
-        super().__init__(least, most)
+        super().__init__(stretches, least, most)
         self._rows, self._everything = rows, everything
-        self._known = list(stretches)
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
         return self._rows
 
-    def _ranked(self, first: int, last: int) -> Codes:
-        for attempt in (1, 2):
-            for stretch in self._known:
-                if stretch.below <= first and last < stretch.end:
-                    return stretch.ranked(first, last)
-            if attempt == 1:
-                self._known.append(self._everything())
-        raise AssertionError("all rows are known, and some are not")
+    def _find_ranks(self, first: int, last: int) -> None:
+        self._known.append(self._everything())
 
-    def _counted(self, codes: Codes) -> tuple[Codes, Codes]:
-        below, upto = np.zeros(codes.size, dtype=np.int64), np.zeros(codes.size, dtype=np.int64)
-        unknown = np.ones(codes.size, dtype=np.bool_)
-        for attempt in (1, 2):
-            for stretch in self._known:
-                inside = unknown & (codes >= stretch.low) & (codes <= stretch.high)
-                if inside.any():
-                    below[inside], upto[inside] = stretch.counts(codes[inside])
-                    unknown &= ~inside
-            if attempt == 1 and unknown.any():
-                self._known.append(self._everything())
-        return below, upto
+    def _find_codes(self, codes: Codes) -> None:
+        self._known.append(self._everything())
