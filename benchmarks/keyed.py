@@ -117,7 +117,7 @@ def pieces(keys: Any, values: NDArray[np.float64]) -> Callable[[], Any]:
 
 def from_parquet(path: Path) -> Callable[[], Any]:
     """Batches of a file, read ahead as the command line does."""
-    from dpfrugal.cli.quantile_by_key import MOST_WAITING
+    from dpfrugal.cli.quantile_walk_by_key import MOST_WAITING
     from dpfrugal.inputs.batches import read_ahead
     from dpfrugal.inputs.files import open_column
 

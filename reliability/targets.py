@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 import dpfrugal as dpf
 from dpfrugal.inputs import files
-from dpfrugal.inputs.lines import LONGEST_LINE, LineParser
+from dpfrugal.inputs.number_lines import LONGEST_LINE, LineParser
 from dpfrugal.inputs.numbers import number
 from dpfrugal.storage import checkpoint_file
 

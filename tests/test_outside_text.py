@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpfrugal as dpf
-from dpfrugal.outside_text import as_text, csv_line, in_csv, in_html, in_json, in_line
+from dpfrugal.outside_text import MOST_NAMES, as_text, csv_line, in_csv, in_html, in_json, in_line, listed
 from tests.support.command_line import run, run_here
 
 HOSTILE = [
@@ -183,3 +183,11 @@ def test_command__shows_names_of_datasets_files_and_notes_as_they_are(tmp_path: 
     assert dpf.Ledger(ledger).dataset(name).tally.size == 2
     refusal = run_here("quantile", folder / "none.csv", "-q", 0.5, "--epsilon", 1)
     assert (refusal.returncode, "\x1b" in refusal.stderr) == (2, False)
+
+
+def test_listed__shows_the_first_names_and_counts_the_rest() -> None:
+    assert listed(["a", "it's", 3]) == "'a', \"it's\", 3"
+    many = [f"c{k}" for k in range(MOST_NAMES + 5)]
+    assert listed(many[:MOST_NAMES]).endswith(f"'c{MOST_NAMES - 1}'")
+    assert listed(many).endswith(f"'c{MOST_NAMES - 1}' and 5 more")
+    assert listed([]) == ""

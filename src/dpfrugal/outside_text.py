@@ -10,8 +10,10 @@ Worked example: the key "a⇥b" is ``a\tb`` in columns of text, "a⇥b" in quote
 import html
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
+MOST_NAMES: Final = 20
 # After a backslash these would read as an escape: then the backslash itself is doubled.
 LIKE_AN_ESCAPE: Final = re.compile(r"\\|[ntr]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}")
 KEPT_IN_CSV: Final = "\t\n\r"  # in quotes
@@ -93,3 +95,9 @@ def in_html(value: Any) -> str:
     '&lt;b&gt;&amp;'
     """
     return html.escape(in_line(value), quote=True)
+
+
+def listed(names: Sequence[Any]) -> str:
+    """The first names of columns, and how many more there are: they are public, so errors may list them."""
+    shown = ", ".join(repr(name) for name in names[:MOST_NAMES])
+    return shown + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")

@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 
 import dpfrugal as dpf
 from dpfrugal.budget import promises
-from dpfrugal.budget.asked import printable, user
 from dpfrugal.budget.claims import Claim
 from dpfrugal.budget.composition import total_spent
 from dpfrugal.budget.ledger_file import LedgerFile
 from dpfrugal.budget.ledger_schema import seal_of
+from dpfrugal.budget.spend_facts import printable, user
 from dpfrugal.cli import app
 from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy import noise

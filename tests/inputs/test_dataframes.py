@@ -12,7 +12,7 @@ import pytest
 
 import dpfrugal as dpf
 from dpfrugal.errors import ItemError, TableError
-from dpfrugal.estimators.keyed.quantiles_by import walked_quantiles_by
+from dpfrugal.estimators.keyed.walked_quantiles_by import walked_quantiles_by
 from dpfrugal.inputs.dataframes import FAILED, run
 from tests.support.repository import ROOT
 

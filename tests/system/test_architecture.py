@@ -21,10 +21,10 @@ TESTED_ELSEWHERE = {
     "cli/ledger.py": "tests/budget/test_ledger.py",
     "cli/plan.py": "tests/system/test_command_line.py",
     "cli/quantile.py": "tests/system/test_command_line_tables.py",
-    "cli/quantile_by_key.py": "tests/system/test_command_line_by_key.py",
+    "cli/quantile_walk_by_key.py": "tests/system/test_command_line_by_key.py",
     "cli/serve.py": "tests/serve/test_server.py",
     "cli/watch.py": "tests/system/test_watch_windows.py",
-    "cli/streams/watch_running.py": "tests/system/test_command_line.py",
+    "cli/streams/watch_running_estimate.py": "tests/system/test_command_line.py",
     "cli/streams/watch_walk_by_key.py": "tests/system/test_command_line_by_key.py",
     "cli/streams/watch_windows.py": "tests/system/test_watch_windows.py",
     "cli/table/demo_picture.py": "tests/system/test_command_line.py",  # it is drawn by the demo

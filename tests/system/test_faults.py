@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dpfrugal as dpf
 from dpfrugal.estimators.walk.frugal import Frugal1U
-from dpfrugal.inputs.lines import LineParser
+from dpfrugal.inputs.number_lines import LineParser
 from reliability import advisories, disks, kills
 from reliability.fuzz import fuzz
 from reliability.targets import BATCHES, LINES, MEMORY, TARGETS

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from dpfrugal import parameters
 from dpfrugal.budget import composition
-from dpfrugal.budget.asked import Asked, checked_asked
 from dpfrugal.budget.claims import Claim, Tally
 from dpfrugal.budget.composition import Spent
 from dpfrugal.budget.person_moves import Exposure
+from dpfrugal.budget.spend_facts import Asked, checked_asked
 from dpfrugal.errors import ParameterError
 from dpfrugal.parameters import Neighbours, positive
 from dpfrugal.privacy.guarantees import Guarantee, PureDP, checked_guarantee

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from dpfrugal.budget.asked import checked_asked
 from dpfrugal.budget.ledger import STALE, Ledger
 from dpfrugal.budget.person_moves import Exposure, exposure_of, of_exposure
 from dpfrugal.budget.promises import Spend, spend_of
+from dpfrugal.budget.spend_facts import checked_asked
 from dpfrugal.errors import DPFrugalError, LedgerError, ParameterError, ParameterTypeError, PrivacyError, ReplayError
 from dpfrugal.parameters import Neighbours
 from dpfrugal.privacy.guarantees import Guarantee, Sensitivity

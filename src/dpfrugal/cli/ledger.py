@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpfrugal.budget.asked import compact, printable
 from dpfrugal.budget.exhaustion import outlook
+from dpfrugal.budget.spend_facts import compact, printable
 from dpfrugal.cli import options as o
 from dpfrugal.cli.terminal.command import Command, Commands
 from dpfrugal.errors import ParameterError

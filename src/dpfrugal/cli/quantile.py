@@ -114,7 +114,7 @@ def quantile(
         raise ParameterError(f"--algorithm {way} takes one --by; leave out --algorithm for keys of several columns.")
     if null_keys == "group":
         raise ParameterError(f"--null-keys group is for tables; leave it out, or leave out --algorithm {way}.")
-    from dpfrugal.cli.quantile_by_key import quantile_by
+    from dpfrugal.cli.quantile_walk_by_key import quantile_by
 
     guarantee, discovery = key_options.guarantees(options)
     quantile_by(
@@ -226,7 +226,7 @@ def _items(file: str, column: str | None, file_format: t.Format | None, *, omit_
     if file == "-":
         if column is not None or file_format is not None:
             raise ParameterError("--column and --format are for files; standard input takes one number per line.")
-        from dpfrugal.inputs.lines import numbers
+        from dpfrugal.inputs.number_lines import numbers
 
         # Not sys.stdin itself: its lock, held by a thread that waits, would abort the interpreter's exit.
         stream = io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))

@@ -95,7 +95,7 @@ def watch(
     checkpoint = WatchCheckpoint(checkpoint_file, ledger)
     with checkpoint.locked():
         if line_options.by is None:
-            from dpfrugal.cli.streams.watch_running import watch_running
+            from dpfrugal.cli.streams.watch_running_estimate import watch_running
 
             if key_options != o.KeyOptions():
                 raise ParameterError("--keys, --discover-keys and --max-keys-per-person are for --by.")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from dpfrugal.errors import TableError
-from dpfrugal.inputs.names import listed
+from dpfrugal.outside_text import listed
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from dpfrugal.errors import DPFrugalError, ParameterTypeError, TableError
-from dpfrugal.inputs.names import listed
+from dpfrugal.outside_text import listed
 
 ACCEPTED: Final = "a DataFrame of pandas or polars, a DuckDB relation, an Arrow table, or an object that exports Arrow"
 UNREADABLE: Final = "data: the columns cannot be read as Arrow; each must hold values of one type."

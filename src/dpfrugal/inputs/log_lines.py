@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.errors import TableError
-from dpfrugal.inputs.lines import BYTE_ORDER_MARK, too_long
+from dpfrugal.inputs.number_lines import BYTE_ORDER_MARK, too_long
 
 LONGEST_LINE: Final = 1 << 20
 ENDLESS: Final = 1 << 30  # a line that is longer ends the stream even where others would count as missing items

@@ -6,7 +6,7 @@ import pytest
 
 from dpfrugal.errors import ItemTypeError
 from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS, Kind
-from dpfrugal.estimators.table.rows.parts import part_of
+from dpfrugal.estimators.table.rows.column_parts import part_of
 from dpfrugal.estimators.windows.window_kinds import common, recoded, record_of_kind, recorded_kind
 
 TYPES = [

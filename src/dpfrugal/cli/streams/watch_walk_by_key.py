@@ -26,7 +26,7 @@ def watch_walk_by(
     """Follow standard input until it ends, or until Ctrl-C."""
     import pyarrow as pa
 
-    from dpfrugal.cli.streams.watch_running import follow
+    from dpfrugal.cli.streams.watch_running_estimate import follow
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
     from dpfrugal.inputs.key_files import read_keys
     from dpfrugal.inputs.line_formats import plain_lines

@@ -57,7 +57,7 @@ def numbers_of(
         raise ParameterError("--person is for tables with columns; name --column too.")
     from dpfrugal.cli.terminal.progress import progress
     from dpfrugal.estimators.table.rows.sample import held_sample
-    from dpfrugal.inputs.lines import numbers
+    from dpfrugal.inputs.number_lines import numbers
 
     seen = 0
 

@@ -14,10 +14,10 @@ from typing import Literal
 
 import numpy as np
 
+from dpfrugal.estimators.segments.cdf_rise import MeasuredRise
 from dpfrugal.estimators.segments.edge_placement import after, decimal_near, multiple_of, power_of_ten_up_to, roundest
 from dpfrugal.estimators.segments.evidence import Agreement, Evidence, Target
 from dpfrugal.estimators.segments.locate import HUGE, LOST, SHORTEST, interpolate
-from dpfrugal.estimators.segments.measured_rise import MeasuredRise
 from dpfrugal.estimators.segments.noisy_cdf import NoisyCdf
 
 WINDOW = 5.0  # half of the window, in standard errors of the estimate

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, Final
 
+from dpfrugal.estimators.segments.cdf_rise import MeasuredRise
 from dpfrugal.estimators.segments.edge_placement import after
 from dpfrugal.estimators.segments.evidence import Agreement, Target
 from dpfrugal.estimators.segments.locate import HUGE, Locate
-from dpfrugal.estimators.segments.measured_rise import MeasuredRise
 from dpfrugal.estimators.segments.noisy_cdf import NoisyCdf
 from dpfrugal.estimators.segments.one_scan import OneScan
 from dpfrugal.estimators.segments.refine import Refine, settled_length

@@ -14,8 +14,8 @@ from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import ItemError, ParameterError
-from dpfrugal.estimators.keyed.quantiles_by import walked_quantiles_by
 from dpfrugal.estimators.keyed.release_table import total_cost
+from dpfrugal.estimators.keyed.walked_quantiles_by import walked_quantiles_by
 from dpfrugal.estimators.table.base.kinds import hinted
 from dpfrugal.estimators.table.choices.answers import reaches_of
 from dpfrugal.estimators.table.choices.group_answers import Progress, answer_groups

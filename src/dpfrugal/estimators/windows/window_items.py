@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpfrugal.errors import ItemError
 from dpfrugal.estimators.table.base.codes import Codes, codes_of
 from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS, Kind
-from dpfrugal.estimators.table.rows.parts import part_of
+from dpfrugal.estimators.table.rows.column_parts import part_of
 from dpfrugal.estimators.windows.typed_items import typed_array
 from dpfrugal.estimators.windows.window_kinds import recoded
 from dpfrugal.inputs.numbers import chunks

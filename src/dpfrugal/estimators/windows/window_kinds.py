@@ -7,7 +7,7 @@ import numpy as np
 from dpfrugal.errors import ItemTypeError
 from dpfrugal.estimators.table.base.codes import Codes, codes_of
 from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS, Kind
-from dpfrugal.estimators.table.rows.parts import part_of
+from dpfrugal.estimators.table.rows.column_parts import part_of
 
 NUMBERS: Final = {kind.name: kind for kind in (FLOATS, INTEGERS)}
 

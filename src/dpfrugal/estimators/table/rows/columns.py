@@ -14,9 +14,9 @@ import numpy as np
 from dpfrugal.errors import ItemError, ItemTypeError, TableError
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS, Kind
+from dpfrugal.estimators.table.rows.column_parts import part_of
 from dpfrugal.estimators.table.rows.native_rows import Rows, codes_of_rows
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, SortedRows
-from dpfrugal.estimators.table.rows.parts import part_of
 from dpfrugal.estimators.table.rows.sample import Sample
 from dpfrugal.estimators.table.rows.selected_rows import SAMPLE, SelectedRows
 from dpfrugal.estimators.table.sources.column_sources import ColumnSource, source_of

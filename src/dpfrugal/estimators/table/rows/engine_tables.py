@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from dpfrugal.errors import ItemError, ItemTypeError
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.kinds import Kind
+from dpfrugal.estimators.table.rows.column_parts import part_of
 from dpfrugal.estimators.table.rows.order_statistics import Reach
-from dpfrugal.estimators.table.rows.parts import part_of
 from dpfrugal.estimators.table.rows.stretches import GroupStretches
 from dpfrugal.parameters import NanPolicy
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from dpfrugal.errors import ItemError, ItemTypeError
 from dpfrugal.estimators.table.base.codes import Codes, codes_of
 from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS, Kind
+from dpfrugal.estimators.table.rows.column_parts import part_of
 from dpfrugal.estimators.table.rows.native_rows import codes_of_rows
-from dpfrugal.estimators.table.rows.parts import part_of
 from dpfrugal.kernels.compiler import loading
 from dpfrugal.kernels.threads import WORTH_A_THREAD, at_once, in_shares
 from dpfrugal.keys.index import UNDECLARED

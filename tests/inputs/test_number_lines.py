@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpfrugal.errors import TableError
-from dpfrugal.inputs.lines import LONGEST_LINE, LineParser, numbers
+from dpfrugal.inputs.number_lines import LONGEST_LINE, LineParser, numbers
 
 
 def parsed(text: bytes, cuts: list[int] | None = None, *, omit_bad: bool = False) -> list[float]:

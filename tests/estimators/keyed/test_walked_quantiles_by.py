@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import dpfrugal as dpf
-from dpfrugal.estimators.keyed.quantiles_by import walked_quantiles_by
+from dpfrugal.estimators.keyed.walked_quantiles_by import walked_quantiles_by
 from tests.support.byte_shift import CSV_SOURCES, byte_shift_pair
 
 TABLE = pa.table({"who": list(range(100)) * 3, "key": ["a", "b", "c"] * 100, "x": list(range(300))})

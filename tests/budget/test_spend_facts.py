@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpfrugal as dpf
-from dpfrugal.budget import asked
-from dpfrugal.budget.asked import LONGEST_TEXT, checked_asked, compact, printable
+from dpfrugal.budget import spend_facts
+from dpfrugal.budget.spend_facts import LONGEST_TEXT, checked_asked, compact, printable
 
 FACTS: dict[str, Any] = {"column": "ms", "quantiles": (0.5, np.float64(0.9)), "source": "a.csv", "rows": 7, "who": "me"}
 
@@ -19,7 +19,7 @@ def test_asked__is_what_was_given_and_who_asked() -> None:
     found = checked_asked(FACTS)
     assert found == {**FACTS, "quantiles": [0.5, 0.9]}
     assert json.loads(json.dumps(found)) == found
-    assert checked_asked(None) == {"who": printable(asked.user())}
+    assert checked_asked(None) == {"who": printable(spend_facts.user())}
 
 
 def test_asked__names_a_user_without_a_name_by_number(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def quantile_by(
     from dpfrugal.cli.terminal.progress import noise_progress, progress
     from dpfrugal.cli.terminal.stderr_notes import charged, explain_ledger
     from dpfrugal.estimators.keyed.keyed_dp_frugal import KeyedDPFrugal1U
-    from dpfrugal.estimators.keyed.quantiles_by import walk_rows
+    from dpfrugal.estimators.keyed.walked_quantiles_by import walk_rows
     from dpfrugal.inputs.batches import read_ahead
     from dpfrugal.inputs.files import open_column
     from dpfrugal.inputs.key_files import read_keys

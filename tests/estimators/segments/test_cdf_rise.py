@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpfrugal.estimators.segments.measured_rise import MeasuredRise
+from dpfrugal.estimators.segments.cdf_rise import MeasuredRise
 from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.privacy.guarantees import PureDP
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dpfrugal.errors import ItemTypeError
-from dpfrugal.estimators.table.rows.parts import part_of
+from dpfrugal.estimators.table.rows.column_parts import part_of
 
 WHEN = datetime.datetime(2026, 3, 1, 12)
 
