@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from google.rpc.status_pb2 import Status
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -26,7 +26,7 @@ from dpfrugal.serve.ingest.json_lines import JsonLines
 from dpfrugal.serve.ingest.statsd import read_lines
 from dpfrugal.serve.settings import Limits
 from dpfrugal.serve.settings_reading import EXAMPLE, settings_of_text
-from dpfrugal.serve.web.bodies import BodyError, unpacked
+from dpfrugal.serve.web.bodies import MOST_MEMBERS, BodyError, unpacked
 from tests.support.serving import NOON, Served, served
 
 SPANS = EXAMPLE.replace("    person: {attribute: enduser.id, max_items: 20}\n", "").replace("ledger: budget.db\n", "")
@@ -228,6 +228,15 @@ def test_reader__an_item_whose_own_time_is_far_does_not_count() -> None:
     assert (len(rows.keys), rows.refused) == (2, {"far from now": 2})
 
 
+def test_reader__a_repetition_without_a_value_is_a_repetition_too() -> None:
+    text = SPANS.replace("{spans: duration, where: {span.kind: server}}", "{spans: took}")
+    reader = Reader(settings_of_text(text + "    neighbours: replace\n").metrics[0])
+    rows = reader.rows([Item({"http.route": "/pay", "took": "text"}, None, b"id") for _ in range(2)])
+    assert rows is not None
+    assert rows.identities is not None
+    assert len(set(rows.identities.tolist())) == 1
+
+
 def test_statsd__the_lines_of_clients() -> None:
     block = (
         b"a.b:12|ms\na.b:3:4|h|@0.5|#route:/pay,x\na.b:1|c\nother:1|ms\na.b:text|d\nnonsense\n\na.b:5|ms|#\r\na.b:|ms\n"
@@ -244,6 +253,33 @@ def test_gzip__what_comes_out_is_bounded() -> None:
     assert len(unpacked(gzip.compress(b"\0" * 900_000), limits)) == 900_000
     with pytest.raises(BodyError, match="must unpack to at most"):
         unpacked(gzip.compress(b"\0" * 2_000_000), limits)
+
+
+def test_gzip__members_without_end_are_refused_before_each_is_copied() -> None:
+    assert unpacked(b"", Limits()) == b""
+    assert unpacked(gzip.compress(b"a") * MOST_MEMBERS, Limits()) == b"a" * MOST_MEMBERS
+    with pytest.raises(BodyError, match="at most 16 gzip members"):
+        unpacked(gzip.compress(b"") * (MOST_MEMBERS + 1), Limits())
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just(10**400),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(JSON_VALUES, st.sampled_from(["intValue", "doubleValue", "stringValue", "boolValue", "time"]))
+@example([], "intValue").via("a type that no number is made of")
+@example(10**400, "doubleValue").via("an integer beyond all doubles")
+def test_fuzz__no_json_in_place_of_a_value_raises_anything_but_malformed(value: Any, where: str) -> None:
+    own = {"timeUnixNano": value} if where == "time" else {"body": {where: value}}
+    body = {"resourceLogs": [{"scopeLogs": [{"logRecords": [own | {"attributes": [
+        {"key": "took", "value": {where: value}}, {"key": "http.route", "value": {where: value}}]}]}]}]}  # fmt: skip
+    with suppress(otlp.Malformed):
+        items, _ = otlp.read_json("logs", json.dumps(body).encode(), WANTED, NOON, 60.0)
+        Reader(settings_of_text(LOGS).metrics[0]).rows(items)
 
 
 @settings(max_examples=300, deadline=None)

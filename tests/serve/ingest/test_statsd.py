@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpfrugal.serve.ingest import statsd
 from dpfrugal.serve.ingest.items import MALFORMED
 from dpfrugal.serve.ingest.statsd import LONGEST_LINE, read_lines
 
@@ -51,3 +52,7 @@ def test_read_lines__any_bytes_have_an_answer(block: bytes) -> None:
     found, refused = read_lines(block, {"api"})
     assert set(found) <= {"api"}
     assert sum(refused.values()) <= block.count(b"\n") + 1
+
+
+def test_read_lines__nothing_of_a_block_is_remembered() -> None:
+    assert not [name for name, found in vars(statsd).items() if hasattr(found, "cache_info")]

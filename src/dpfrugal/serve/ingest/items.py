@@ -122,7 +122,8 @@ class Reader:
         identities = None
         if self.signal == "spans":
             # A repetition is the same in everything that counts: no item can displace another one by its id.
-            each = zip((item.identity for item in items), keys, values.tolist(), strict=True)
+            counted = [None if math.isnan(value) else value for value in values.tolist()]  # every NaN has its own hash
+            each = zip((item.identity for item in items), keys, counted, strict=True)
             identities = np.array([hash(parts) for parts in each], dtype=np.int64)
         return Rows(keys, values, who, identities, refused)
 

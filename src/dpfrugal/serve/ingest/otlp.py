@@ -5,6 +5,7 @@ writes ids in hexadecimal and 64-bit integers as text, which the general JSON ma
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
@@ -17,6 +18,7 @@ KINDS: Final = ("unspecified", "internal", "server", "client", "producer", "cons
 SPAN_NAME: Final = "span.name"
 SPAN_KIND: Final = "span.kind"
 BODY: Final = "body"
+INTEGER: Final = re.compile(r"-?[0-9]{1,20}")
 Which = Literal["traces", "logs"]
 REFUSED_METRICS: Final = (
     "OTLP metrics are not taken: a histogram has lost the single items that a private quantile is chosen from, and "
@@ -178,7 +180,7 @@ def read_json(which: Which, body: bytes, wanted: set[str], now: float, far: floa
                         own[BODY] = _of_json(record.body)
                         time = _integer(record.time_unix_nano) or _integer(record.observed_time_unix_nano)
                         reading.record({**shared, **own}, time)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
         raise Malformed from None
     return reading.items, reading.refused
 
@@ -198,16 +200,22 @@ def _of_json(value: dict[str, Any] | None) -> Any:
         if name == "intValue":
             return _integer(found)
         if name == "doubleValue":
-            return float(found)  # NaN and infinities are text
+            return _double(found)
         if name in ("stringValue", "boolValue"):
             return found
     return None
 
 
 def _integer(value: Any) -> int:
-    if isinstance(value, str) and (len(value) > 20 or not value.removeprefix("-").isdecimal()):
+    if not isinstance(value, int) and not (isinstance(value, str) and INTEGER.fullmatch(value)):
         raise ValueError("not a 64-bit integer")
     return int(value)
+
+
+def _double(value: Any) -> float:
+    if not isinstance(value, str | int | float):
+        raise ValueError("not a number")
+    return float(value)  # NaN and infinities are text
 
 
 def answer(which: Which, is_json: bool, refused: Mapping[str, int]) -> bytes:

@@ -6,13 +6,11 @@ quantiles of those that it sent are those of all, so nothing is multiplied.
 """
 
 import re
-from functools import lru_cache
 from typing import Final
 
 from dpfrugal.serve.ingest.items import MALFORMED, Item
 
 LONGEST_LINE: Final = 8192
-SHORT: Final = 300
 TIMERS: Final = (b"ms", b"h", b"d")
 # name, values, type, and what follows the type
 LINE: Final = re.compile(rb"([^:|\n]+):([^|\n]+)\|([a-zA-Z]+)((?:\|[^|\n\r]*)*)\r?")
@@ -26,6 +24,7 @@ def read_lines(block: bytes, names: set[str]) -> tuple[dict[str, list[Item]], di
     {'route': '/pay', 'value': 12.0}
     """
     found: dict[str, list[Item]] = {}
+    known: dict[bytes, dict[str, str]] = {}  # many lines of a block have the same tags
     raw_names = {name.encode(): name for name in names}
     malformed = 0
     for line in block.split(b"\n"):
@@ -37,7 +36,9 @@ def read_lines(block: bytes, names: set[str]) -> tuple[dict[str, list[Item]], di
         name = raw_names.get(raw)
         if name is None or kind not in TIMERS:
             continue
-        tags = _tags(rest)
+        tags = known.get(rest)
+        if tags is None:
+            tags = known[rest] = _tags(rest)
         items = found.setdefault(name, [])
         for value in values.split(b":"):
             number = float(value) if PLAIN_NUMBER.fullmatch(value) else ""
@@ -46,16 +47,7 @@ def read_lines(block: bytes, names: set[str]) -> tuple[dict[str, list[Item]], di
 
 
 def _tags(rest: bytes) -> dict[str, str]:
-    """The tags of what follows a type; of each short list of tags once, as there are few."""
-    return _remembered_tags(rest) if len(rest) <= SHORT else _tags_of(rest)
-
-
-@lru_cache(maxsize=10_000)
-def _remembered_tags(rest: bytes) -> dict[str, str]:
-    return _tags_of(rest)
-
-
-def _tags_of(rest: bytes) -> dict[str, str]:
+    """The tags of what follows a type."""
     tags = {}
     for part in rest.split(b"|"):
         if part[:1] == b"#":

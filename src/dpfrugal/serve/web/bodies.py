@@ -10,6 +10,7 @@ from dpfrugal.serve.settings import Limits
 
 GZIP: Final = 16 + zlib.MAX_WBITS
 ALL_BODIES: Final = 32  # so many largest bodies may be on their way at once
+MOST_MEMBERS: Final = 16  # of a gzip body: what follows a member is copied, and clients send one
 LEAST_RATIO_OF: Final = 1 << 20  # so many bytes may come from any body, however small
 
 
@@ -63,7 +64,9 @@ def unpacked(body: bytes, limits: Limits) -> bytes:
     """What gzip made the body from, unless it is more than the limits allow."""
     most = min(limits.decompressed, max(LEAST_RATIO_OF, limits.ratio * len(body)))
     parts, size = [], 0
-    while body:
+    for _ in range(MOST_MEMBERS + 1):
+        if not body:
+            return b"".join(parts)
         stream = zlib.decompressobj(GZIP)
         try:
             part = stream.decompress(body, most - size + 1)
@@ -76,4 +79,4 @@ def unpacked(body: bytes, limits: Limits) -> bytes:
         if not stream.eof:
             raise BodyError(400, "The body ends within its gzip stream.")
         body = stream.unused_data
-    return b"".join(parts)
+    raise BodyError(400, f"The body must have at most {MOST_MEMBERS} gzip members.")
