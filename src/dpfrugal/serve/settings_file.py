@@ -211,6 +211,14 @@ def _shown(node: Any) -> str:
     return "nothing" if kind == "null" else repr(node.value[:80])
 
 
+def file_of(given: Fields, name: str, folder: Path) -> Path:
+    """A file that is there; a relative path is relative to the folder."""
+    path: Path = folder / given.text(name, "the path of a file")
+    if not path.is_file():
+        given.wrong(name, f"must be the path of a file; {str(path)!r} is none")
+    return path
+
+
 def read_text(text: str, file: str) -> Fields:
     """The fields of a text in YAML."""
     import yaml
