@@ -70,7 +70,11 @@ def test_settings__a_field_twice_and_a_section_that_is_missing_are_refused() -> 
 
 
 def test_settings__doors_to_the_network_need_tokens_and_tls(tmp_path: Path) -> None:
-    for name in ("one", "two", "cert"):
+    import trustme
+
+    issued = trustme.CA().issue_cert("localhost")
+    issued.private_key_and_cert_chain_pem.write_to_path(tmp_path / "cert")
+    for name in ("one", "two"):
         (tmp_path / name).write_text(f"{name}-0123456789abcdef\n", encoding="utf-8")
     open_door = EXAMPLE.replace("listen: 127.0.0.1", "listen: 0.0.0.0")
     tokens = "tokens: {ingest: one, read: two}\n"
@@ -104,3 +108,48 @@ def test_settings__defaults_stay_on_the_loopback() -> None:
     found = Settings(())
     assert found.listen.is_loopback
     assert found.operator.is_loopback
+
+
+def with_files(folder: Path, more: str) -> Settings:
+    (folder / "binary").write_bytes(b"\xff" * 100)
+    (folder / "text").write_text("no certificate\n", encoding="utf-8")
+    (folder / "serve.yaml").write_text(more + EXAMPLE, encoding="utf-8")
+    return read_settings(folder / "serve.yaml")
+
+
+@pytest.mark.parametrize(
+    ("more", "field", "allowed"),
+    [
+        ("tokens: {read: binary}\n", "tokens.read", "text in UTF-8"),
+        ("tls: {certificate: text, key: text}\n", "tls.certificate", "in PEM that belongs to key"),
+        ("tls: {certificate: binary, key: binary}\n", "tls.certificate", "in PEM that belongs to key"),
+    ],
+)
+def test_settings__a_file_that_cannot_be_used_is_refused(tmp_path: Path, more: str, field: str, allowed: str) -> None:
+    with pytest.raises(ParameterError, match=rf"line 1: {field} must be .*{allowed}"):
+        with_files(tmp_path, more)
+
+
+def test_settings__a_private_key_with_a_passphrase_is_refused_and_none_is_asked_for(tmp_path: Path) -> None:
+    import trustme
+    from cryptography.hazmat.primitives import serialization as form
+
+    issued = trustme.CA().issue_cert("localhost")
+    key = form.load_pem_private_key(issued.private_key_pem.bytes(), None)
+    locked = form.BestAvailableEncryption(b"secret")
+    pem = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, locked)
+    (tmp_path / "key.pem").write_bytes(pem)
+    issued.cert_chain_pems[0].write_to_path(tmp_path / "cert.pem")
+    with pytest.raises(ParameterError, match="no passphrase"):
+        with_files(tmp_path, "tls: {certificate: cert.pem, key: key.pem}\n")
+
+
+def test_settings__a_file_of_keys_has_one_on_each_line(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_bytes("/a\r\n\n/ü\n".encode())
+    (tmp_path / "serve.yaml").write_text(EXAMPLE.replace("declared: [/home, /search, /pay]", "file: keys"), "utf-8")
+    keys = read_settings(tmp_path / "serve.yaml").metrics[0].keys
+    assert keys is not None
+    assert keys.declared == ("/a", "/ü")
+    (tmp_path / "keys").write_bytes(b"\xff")
+    with pytest.raises(ParameterError, match=r"line 11: .*keys\.file must be .*UTF-8"):
+        read_settings(tmp_path / "serve.yaml")

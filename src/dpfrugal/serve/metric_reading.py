@@ -7,7 +7,7 @@ from typing import Any, Final
 from dpfrugal import parameters
 from dpfrugal.privacy.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dpfrugal.serve import settings as s
-from dpfrugal.serve.settings_file import Fields, file_of
+from dpfrugal.serve.settings_file import Fields, lines_of
 
 RESERVED_LABELS: Final = ("quantile", "le", "job", "instance")
 
@@ -115,8 +115,7 @@ def _keys(given: Fields, folder: Path) -> s.Keys | None:
     elif way == "declared":
         declared = section.texts("declared", "a list of keys")
     else:
-        text = file_of(section, "file", folder).read_text(encoding="utf-8", errors="replace")
-        declared = tuple(line for line in text.splitlines() if line)
+        declared = lines_of(section, "file", folder)
     if declared is not None:
         if len(declared) > s.MOST_KEYS:
             section.wrong(way, f"must be at most {s.MOST_KEYS:,} keys; {len(declared):,} are not")

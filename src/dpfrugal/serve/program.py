@@ -95,8 +95,11 @@ def run(settings: Settings, path: Path | None = None, background: Background | N
     except ImportError:  # it makes the loop faster, nothing else
         runner = asyncio.Runner()
     with runner:
-        runner.run(_serve(server, path, background, public, operator, statsd))
+        failure = runner.run(_serve(server, path, background, public, operator, statsd))
     server.close()
+    if failure is not None:
+        log(f"something failed within ({type(failure).__name__}); stopped")
+        raise SystemExit(1)
     log("stopped")
 
 
@@ -107,7 +110,8 @@ async def _serve(
     public: socket.socket,
     operator: socket.socket,
     statsd: tuple[socket.socket, socket.socket] | None,
-) -> None:
+) -> BaseException | None:
+    """Until it is stopped; what has failed, if something has."""
     settings = server.settings
     certificate, key = (None if file is None else str(file) for file in (settings.certificate, settings.private_key))
     servers = [
@@ -142,9 +146,10 @@ async def _serve(
         each.close()
     for one in servers:
         one.should_exit = True
-    await asyncio.gather(*tasks[:3], return_exceptions=True)
+    results = await asyncio.gather(*tasks[:3], return_exceptions=True)
     for task in [ended, *tasks[3:]]:
         task.cancel()
+    return next((result for result in results if isinstance(result, BaseException)), None)
 
 
 async def _forget_old(server: Server) -> None:

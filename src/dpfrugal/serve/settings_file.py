@@ -219,6 +219,15 @@ def file_of(given: Fields, name: str, folder: Path) -> Path:
     return path
 
 
+def lines_of(given: Fields, name: str, folder: Path) -> tuple[str, ...]:
+    """The lines of a file of text that are not empty."""
+    path = file_of(given, name, folder)
+    try:
+        return tuple(line for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
+    except (OSError, UnicodeDecodeError):
+        given.wrong(name, f"must be a file of text in UTF-8 that can be read; {str(path)!r} is not")
+
+
 def read_text(text: str, file: str) -> Fields:
     """The fields of a text in YAML."""
     import yaml

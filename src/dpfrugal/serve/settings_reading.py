@@ -1,12 +1,13 @@
 """The settings from their file: each field is checked where it stands."""
 
+import ssl
 from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any, Final
 
 from dpfrugal.serve import settings as s
 from dpfrugal.serve.metric_reading import metric_of
-from dpfrugal.serve.settings_file import Fields, file_of, read_file, read_text
+from dpfrugal.serve.settings_file import Fields, file_of, lines_of, read_file, read_text
 
 SHORTEST_TOKEN: Final = 16
 EXAMPLE: Final = """\
@@ -48,6 +49,7 @@ def _settings(given: Fields, folder: Path) -> s.Settings:
     certificate = private_key = None
     if tls is not None:
         certificate, private_key = (file_of(tls, name, folder) for name in ("certificate", "key"))
+        _check_certificate(tls, certificate, private_key)
         tls.end()
     ledger = given.text("ledger", "the path of a ledger", None)
     found = s.Settings(
@@ -101,6 +103,13 @@ def _address(given: Fields, name: str, default: str | None) -> Any:
     return s.Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 
+def _check_certificate(given: Fields, certificate: Path, private_key: Path) -> None:
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, private_key, password="")
+    except OSError:  # also what OpenSSL says
+        given.wrong("certificate", "must be a certificate in PEM that belongs to key, which has no passphrase")
+
+
 def _tokens(given: Fields | None, folder: Path) -> s.Tokens:
     if given is None:
         return s.Tokens()
@@ -108,8 +117,7 @@ def _tokens(given: Fields | None, folder: Path) -> s.Tokens:
     for name in ("ingest", "read", "operator"):
         if name not in given:
             continue
-        path = file_of(given, name, folder)
-        lines = tuple(line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
+        lines = tuple(line.strip() for line in lines_of(given, name, folder))
         if not lines or any(len(line) < SHORTEST_TOKEN or not line.isascii() for line in lines):
             given.wrong(name, f"must be a file with a token per line, each of at least {SHORTEST_TOKEN} ASCII letters")
         if any(set(lines) & set(other) for other in found.values()):

@@ -63,7 +63,8 @@ class Bodies:
 def unpacked(body: bytes, limits: Limits) -> bytes:
     """What gzip made the body from, unless it is more than the limits allow."""
     most = min(limits.decompressed, max(LEAST_RATIO_OF, limits.ratio * len(body)))
-    parts, size = [], 0
+    parts: list[bytes] = []
+    size = 0
     for _ in range(MOST_MEMBERS + 1):
         if not body:
             return b"".join(parts)
