@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpfrugal.budget.ledger import Ledger
+from dpfrugal.serve.open_window import OpenWindow, Quantiles
 from tests.support.serving import METRIC, MINUTE, NOON, Clock, Served, served, settings_text
 
 ROWS = [{"route": route, "ms": float(ms)} for route in ("/home", "/pay") for ms in range(1, 400)]
@@ -289,3 +290,32 @@ def test_discovery__a_flood_of_other_keys_hides_no_key(tmp_path: Path) -> None:
         one.to(NOON + 60)
         assert [release.keys for release in one.server.store.releases().releases] == [("/a",)]
         assert one.server.figures.refused["latency_seconds", "undeclared key"] == 1
+
+
+def test_server__an_item_after_the_end_of_a_window_is_none_of_it_also_where_the_cut_is_late(tmp_path: Path) -> None:
+    with served(tmp_path) as one:
+        one.clock.now = NOON + 60.2  # the loop was busy: nothing has cut the window yet
+        one.send(*ROWS)
+        one.to(NOON + 60.3)
+        assert 'latency_seconds{quantile="0.5",route="/pay"} NaN' in one.scrape
+        one.to(NOON + 120)
+        assert 'latency_seconds{quantile="0.5",route="/pay"} NaN' not in one.scrape
+        assert released(one) == [NOON + 60, NOON + 120]
+
+
+def test_server__the_time_of_release_says_nothing_of_how_long_it_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(tmp_path) as one:
+        release = OpenWindow.release
+
+        def slow(window: OpenWindow) -> Quantiles:
+            one.clock.now += 7
+            return release(window)
+
+        monkeypatch.setattr(OpenWindow, "release", slow)
+        one.to(NOON + 60)
+        (found,) = one.server.store.releases().releases
+        assert found.released == NOON + 60
+        shown = one.client().get("/api/v1/releases").json()["releases"]
+        assert shown[0]["released"] == shown[0]["window_end"] == "2027-01-15T12:01:00Z"

@@ -1,6 +1,8 @@
 """The public and the operator's ports: who may ask, what is shown, and clients that do not behave."""
 
+import asyncio
 import json
+import re
 import select
 import socket
 import time
@@ -12,6 +14,7 @@ import pytest
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families as parsed_text
 
+from dpfrugal.serve.web import public_routes
 from tests.serve.test_server import ROWS
 from tests.support.serving import NOON, Program, program, served, settings_text
 
@@ -179,3 +182,31 @@ def _tried(running: Program) -> str:
         return running.get("/-/healthy")
     except OSError:
         return ""
+
+
+def test_events__a_client_gets_all_that_it_missed_a_bounded_part_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(public_routes, "MOST_NUMBERS", 12)  # two releases of two keys
+    with served(tmp_path) as one:
+        for minute in range(1, 8):
+            one.to(NOON + 60 * minute)
+        parts: list[int] = []
+        releases = one.server.store.releases
+
+        def counting(**asked: Any) -> Any:
+            found = releases(**asked)
+            parts.append(len(found.releases))
+            return found
+
+        monkeypatch.setattr(one.server.store, "releases", counting)
+        one.server.streams.join = lambda: ended()  # type: ignore[method-assign]
+        text = one.client().get("/api/v1/events", headers={"last-event-id": "2"}).text
+    assert re.findall(r"id: (\d+)", text) == ["3", "4", "5", "6", "7"]
+    assert parts == [2, 2, 1, 0]
+
+
+def ended() -> "asyncio.Queue[bytes | None]":
+    queue = asyncio.Queue[bytes | None]()
+    queue.put_nowait(None)
+    return queue

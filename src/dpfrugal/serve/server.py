@@ -112,6 +112,7 @@ class Server:
     def take(self, signal: Signal, items: list[Item], refused: dict[str, int], name: str | None = None) -> None:
         """Take the items of a request or a datagram; ``name`` is that of a StatsD timer."""
         self.figures.refuse(signal, refused)
+        self.cut_windows()  # what comes after the end of a window is none of it, however busy the loop was
         now, far = self._clock(), self.settings.limits.far
         for served in self._metrics:
             if served.reader.signal != signal or (name is not None and served.metric.source.what != name):
@@ -159,7 +160,7 @@ class Server:
             window = served.cut(self.figures)
             clock.next(now)
             self.figures.releasing += 1
-            self._releases.submit(self._release, served, window, began, ends)
+            self._releases.submit(self._release, served, window, began, ends, now)
         if self.settings.ledger is not None and time.monotonic() >= self._next_reserve.get(metric.name, 0.0):
             self._next_reserve[metric.name] = math.inf
             self._ledger.submit(self._reserve, metric, clock.end)
@@ -181,8 +182,11 @@ class Server:
         finally:
             self._next_reserve[metric.name] = time.monotonic() + RESERVE_EVERY
 
-    def _release(self, served: MetricServer, window: OpenWindow, began: float, ends: float) -> None:
-        """In the thread of releases, one window after the other."""
+    def _release(self, served: MetricServer, window: OpenWindow, began: float, ends: float, cut: float) -> None:
+        """In the thread of releases, one window after the other.
+
+        The time of release that is stored and shown is that of the cut: how long a release takes may depend on items.
+        """
         metric = window.metric
         outcome = "dropped"
         try:
@@ -193,7 +197,7 @@ class Server:
             outcome = "lost"  # spent from here on
             found = window.release()
             numbers = found.numbers()
-            release = self.store.publish(metric.name, ends, self._clock(), about(metric), found.keys, numbers)
+            release = self.store.publish(metric.name, ends, cut, about(metric), found.keys, numbers)
             outcome = "released"
             for what in (STORE, CLOCK):
                 self._state(what, metric, None)

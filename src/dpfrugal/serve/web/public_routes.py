@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from dpfrugal.serve.exposition import as_json
-from dpfrugal.serve.store import Store
+from dpfrugal.serve.store import Store, Stored
 from dpfrugal.serve.web.ingest_routes import problem
 
 PAGE: Final = {
@@ -136,6 +136,16 @@ def public_routes(
             answer["next"] = f"/api/v1/releases?{answer['next']}"
         return Response(json.dumps(answer), media_type="application/json", headers={"cache-control": "no-store"})
 
+    async def missed(after: int) -> AsyncIterator[Stored]:
+        """What came after the last event that a client has had, a bounded part at a time; nothing, if it had none."""
+        more = after >= 0
+        while more:
+            found = await asyncio.to_thread(store.releases, after=after, limit=100, most_numbers=MOST_NUMBERS)
+            for release in found.releases:
+                yield release
+                after = release.id
+            more = bool(found.releases)
+
     async def events(request: Request) -> Response:
         queue = streams.join()
         if queue is None:
@@ -145,10 +155,8 @@ def public_routes(
         async def stream() -> AsyncIterator[bytes]:
             try:
                 yield b"retry: 2000\n: each event is a release\n\n"
-                if last is not None and last >= 0:  # what a client has missed
-                    missed = await asyncio.to_thread(lambda: store.releases(after=last, limit=100))
-                    for release in missed.releases:
-                        yield event_of(release)
+                async for release in missed(-1 if last is None else last):
+                    yield event_of(release)
                 while True:
                     try:
                         event = await asyncio.wait_for(queue.get(), HEARTBEAT)
