@@ -5,6 +5,7 @@ import json
 import re
 import select
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families as parsed_text
 
+from dpfrugal.serve.exposition import as_json
 from dpfrugal.serve.web import public_routes
 from tests.serve.test_server import ROWS
 from tests.support.serving import NOON, Program, program, served, settings_text
@@ -210,3 +212,34 @@ def ended() -> "asyncio.Queue[bytes | None]":
     queue = asyncio.Queue[bytes | None]()
     queue.put_nowait(None)
     return queue
+
+
+def test_metrics__all_clients_of_a_format_get_the_same_bytes_until_the_next_release(tmp_path: Path) -> None:
+    with served(tmp_path) as one:
+        one.to(NOON + 60)
+        for accept in ("text/plain", OPENMETRICS):
+            first = one.server.exposition.scrape(accept)[0]
+            assert one.server.exposition.scrape(accept)[0] is first  # however many read it slowly, it is held once
+        one.send(*ROWS)
+        one.to(NOON + 120)
+        assert one.server.exposition.scrape(OPENMETRICS)[0] != first
+        assert one.server.exposition.scrape(OPENMETRICS)[0].endswith(b"# EOF\n")
+
+
+def test_releases__are_written_outside_of_the_loop_that_takes_items(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where: list[str] = []
+
+    def noting(*arguments: Any) -> Any:
+        where.append(threading.current_thread().name)
+        return as_json(*arguments)
+
+    monkeypatch.setattr(public_routes, "as_json", noting)
+    with served(tmp_path) as one:
+        one.to(NOON + 60)
+        one.server.streams.join = lambda: ended()  # type: ignore[method-assign]
+        client = one.client()
+        assert len(client.get("/api/v1/releases").json()["releases"]) == 1
+        assert client.get("/api/v1/events", headers={"last-event-id": "0"}).text.count("event: release") == 1
+    assert where == ["readers_0"] * 2

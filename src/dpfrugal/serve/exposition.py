@@ -51,6 +51,8 @@ class Exposition:
         self._parts: dict[str, dict[str, bytes]] = {form: {} for form in FORMATS}
         self._budgets: dict[str, tuple[Metric, Standing]] = {}
         self._held: dict[tuple[str, str], _Lines] = {}
+        self._state = object()  # another one after each change
+        self._bodies: dict[str, tuple[object, bytes]] = {}  # by format, and of which state
 
     def show(self, release: Stored, items: int | None = None) -> None:
         """Show a release in place of the last one of its metric."""
@@ -58,6 +60,7 @@ class Exposition:
         numbers = _numbers(np.where(np.isnan(release.numbers), unknown, release.numbers).ravel().tolist())
         for form in FORMATS:
             self._parts[form][release.metric] = self._release(form, release, numbers, items)
+        self._state = object()
 
     def forget(self, metrics: set[str]) -> None:
         """Show these metrics only."""
@@ -69,12 +72,14 @@ class Exposition:
         for form, name in list(self._held):
             if name not in metrics:
                 del self._held[form, name]
+        self._state = object()
 
     def show_budget(self, metric: Metric, standing: Standing) -> None:
         """Show how much of a metric's day is spent."""
         self._budgets[metric.name] = (metric, standing)
         for form in FORMATS:
             self._parts[form]["\0budgets"] = _written(form, _budgets(self._budgets.values()))
+        self._state = object()
 
     def scrape(self, accept: str) -> tuple[bytes, str]:
         """The last releases in the format that a client asks for, with its content type."""
@@ -82,8 +87,12 @@ class Exposition:
 
         content_type = choose_encoder(accept)[1]
         form = "openmetrics" if content_type.startswith("application/openmetrics-text") else "text"
-        body = b"".join(self._parts[form].values())
-        return (body + b"# EOF\n" if form == "openmetrics" else body), content_type
+        state, end = self._state, b"# EOF\n" if form == "openmetrics" else b""
+        made_of, body = self._bodies.get(form, (None, b""))
+        if made_of is not state:  # one for all clients, also for those that read it slowly
+            body = b"".join([*self._parts[form].values(), end])
+            self._bodies[form] = state, body
+        return body, content_type
 
     def prepare(self, metric: Metric) -> None:
         """Write what is known of a metric's lines before its first release."""
@@ -203,6 +212,11 @@ def sizes(metric: Metric) -> list[tuple[str, float, float]]:
 def as_json(release: Stored, keys: Callable[[str], bool] | None = None) -> dict[str, Any]:
     """A release for JSON, of some keys or all; null where there were too few items to tell."""
     about = release.about
+    chosen = [at for at, key in enumerate(release.keys) if keys is None or keys(key)]
+    numbers = release.numbers[:, chosen]
+    plain: Any = numbers.astype(object)
+    plain[~np.isfinite(numbers)] = None
+    values, lower, upper = plain.tolist()
     return {
         "id": release.id,
         "metric": about["base_name"],
@@ -215,20 +229,10 @@ def as_json(release: Stored, keys: Callable[[str], bool] | None = None) -> dict[
         "label": about["label"] or None,
         "quantiles": about["quantiles"],
         "keys": [
-            {
-                "key": key,
-                "values": _plain(release, 0, at),
-                "lower": _plain(release, 1, at),
-                "upper": _plain(release, 2, at),
-            }
-            for at, key in enumerate(release.keys)
-            if keys is None or keys(key)
+            {"key": release.keys[at], "values": values[place], "lower": lower[place], "upper": upper[place]}
+            for place, at in enumerate(chosen)
         ],
     }
-
-
-def _plain(release: Stored, part: int, at: int) -> list[float | None]:
-    return [number if math.isfinite(number) else None for number in release.numbers[part, at].tolist()]
 
 
 def about(metric: Metric) -> dict[str, Any]:

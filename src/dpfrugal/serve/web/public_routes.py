@@ -4,16 +4,19 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urlencode
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from dpfrugal.serve.exposition import as_json
-from dpfrugal.serve.store import Store, Stored
+from dpfrugal.serve.store import Store
 from dpfrugal.serve.web.ingest_routes import problem
 
 PAGE: Final = {
@@ -30,10 +33,11 @@ PAGE_HEADERS: Final = {
     "cache-control": "no-cache",
 }
 MOST_RELEASES: Final = 1_000
-MOST_NUMBERS: Final = 300_000  # in one answer
-MOST_READ: Final = 10 * MOST_NUMBERS  # for one answer of some keys
+MOST_NUMBERS: Final = 100_000  # in one answer
+MOST_READ: Final = 30 * MOST_NUMBERS  # for one answer of some keys
 HEARTBEAT: Final = 15.0
 ROUNDED: Final = 1e15
+T = TypeVar("T")
 
 
 class Streams:
@@ -70,7 +74,7 @@ class Streams:
 
 def event_of(release: Any) -> bytes:
     """A release as a server-sent event."""
-    return b"id: %d\nevent: release\ndata: %s\n\n" % (release.id, json.dumps(as_json(release)).encode())
+    return b"id: %d\nevent: release\ndata: %s\n\n" % (release.id, msgspec.json.encode(as_json(release)))
 
 
 def public_routes(
@@ -84,6 +88,12 @@ def public_routes(
     pages = {
         path: ((files("dpfrugal.serve") / "page" / name).read_bytes(), kind) for path, (name, kind) in PAGE.items()
     }
+
+    readers = ThreadPoolExecutor(1, "readers")
+
+    async def in_turn(work: Callable[[], T]) -> T:
+        """Long answers are made one after the other, in a thread: no number of readers holds up those who send."""
+        return await asyncio.get_running_loop().run_in_executor(readers, work)
 
     async def page(request: Request) -> Response:
         body, kind = pages[request.url.path]
@@ -111,40 +121,42 @@ def public_routes(
         metric = asked.get("metric")
         if metric is not None and metric not in named:
             return problem(404, "There is no such metric; /api/v1/metrics lists them.")
-        try:
-            found = await asyncio.to_thread(
-                lambda: store.releases(
-                    metric=None if metric is None else named[metric], since=since, after=after, limit=limit + 1,
-                    most_numbers=MOST_READ if wanted else MOST_NUMBERS,
-                )
+
+        def answer() -> bytes:
+            found = store.releases(
+                metric=None if metric is None else named[metric], since=since, after=after, limit=limit + 1,
+                most_numbers=MOST_READ if wanted else MOST_NUMBERS,
             )  # fmt: skip
+            shown = found.releases[:limit]
+            following = None
+            if shown and (found.more or len(found.releases) > limit):
+                parameters = [(name, value) for name, value in asked.multi_items() if name != "after"]
+                following = "/api/v1/releases?" + urlencode([*parameters, ("after", shown[-1].id)], quote_via=quote)
+            as_asked = [as_json(one, wanted.__contains__ if wanted else None) for one in shown]
+            return msgspec.json.encode({"releases": as_asked, "next": following})
+
+        try:
+            body = await in_turn(answer)
         except Exception as error:
             if not is_unreadable(error):
                 raise
             return problem(503, "The store of releases cannot be read.")
-        more = len(found.releases) > limit or found.more
-        shown = found.releases[:limit]
-        answer: dict[str, Any] = {"releases": [as_json(one, wanted.__contains__ if wanted else None) for one in shown]}
-        answer["next"] = None
-        if more and shown:
-            parameters = [(name, value) for name, value in asked.multi_items() if name != "after"]
-            answer["next"] = (
-                str(request.url.replace_query_params(after=shown[-1].id).query)
-                if not parameters
-                else ("&".join([*(_quoted(name, value) for name, value in parameters), f"after={shown[-1].id}"]))
-            )
-            answer["next"] = f"/api/v1/releases?{answer['next']}"
-        return Response(json.dumps(answer), media_type="application/json", headers={"cache-control": "no-store"})
+        return Response(body, media_type="application/json", headers={"cache-control": "no-store"})
 
-    async def missed(after: int) -> AsyncIterator[Stored]:
+    async def missed(after: int) -> AsyncIterator[bytes]:
         """What came after the last event that a client has had, a bounded part at a time; nothing, if it had none."""
+
+        def part() -> list[tuple[int, bytes]]:
+            found = store.releases(after=after, limit=100, most_numbers=MOST_NUMBERS)
+            return [(release.id, event_of(release)) for release in found.releases]
+
         more = after >= 0
         while more:
-            found = await asyncio.to_thread(store.releases, after=after, limit=100, most_numbers=MOST_NUMBERS)
-            for release in found.releases:
-                yield release
-                after = release.id
-            more = bool(found.releases)
+            found = await in_turn(part)
+            for number, event in found:
+                yield event
+                after = number
+            more = bool(found)
 
     async def events(request: Request) -> Response:
         queue = streams.join()
@@ -155,8 +167,8 @@ def public_routes(
         async def stream() -> AsyncIterator[bytes]:
             try:
                 yield b"retry: 2000\n: each event is a release\n\n"
-                async for release in missed(-1 if last is None else last):
-                    yield event_of(release)
+                async for earlier in missed(-1 if last is None else last):
+                    yield earlier
                 while True:
                     try:
                         event = await asyncio.wait_for(queue.get(), HEARTBEAT)
@@ -174,12 +186,6 @@ def public_routes(
     shown = [(path, page) for path in PAGE]
     shown += [("/metrics", metrics), ("/api/v1/metrics", about), ("/api/v1/releases", releases)]
     return [Route(path, handler) for path, handler in shown] + [Route("/api/v1/events", events, methods=["GET"])]
-
-
-def _quoted(name: str, value: str) -> str:
-    from urllib.parse import quote
-
-    return f"{quote(name, safe='')}={quote(value, safe='')}"
 
 
 def _integer(text: str | None, default: int) -> int | None:
