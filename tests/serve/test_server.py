@@ -1,6 +1,7 @@
 """The server on a clock that the test sets: windows end on it, each is released once."""
 
 import sqlite3
+import warnings
 from pathlib import Path
 
 import pytest
@@ -319,3 +320,13 @@ def test_server__the_time_of_release_says_nothing_of_how_long_it_took(
         assert found.released == NOON + 60
         shown = one.client().get("/api/v1/releases").json()["releases"]
         assert shown[0]["released"] == shown[0]["window_end"] == "2027-01-15T12:01:00Z"
+
+
+def test_server__a_value_beyond_all_numbers_in_its_base_unit_warns_nobody(tmp_path: Path) -> None:
+    metric = METRIC.format(name="size", window="1m", total=2880).replace("milliseconds", "kilobytes")
+    with served(tmp_path, settings_text(metric.replace("    high: 100000\n", ""))) as one:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            one.send(*[{"route": "/pay", "ms": 1.6e308}] * 600)
+            one.to(NOON + 60)
+        assert 'size_bytes{quantile="0.5",route="/pay"} +Inf' in one.scrape

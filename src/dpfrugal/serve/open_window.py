@@ -135,7 +135,8 @@ def _quantiles_of(table: Any, metric: Metric) -> Quantiles:
         numbers = table.column(name).cast("float64").to_numpy(zero_copy_only=False)
         # The nearest float to value · scale: 99 ms are 0.099 s.
         scale = metric.scale
-        numbers = numbers * float(scale.numerator) / float(scale.denominator)
+        with np.errstate(over="ignore"):  # a warning would be a line of the log
+            numbers = numbers * float(scale.numerator) / float(scale.denominator)
         return np.ascontiguousarray(numbers.reshape(-1, width))
 
     metadata = table.schema.metadata or {}
