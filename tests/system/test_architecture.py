@@ -43,8 +43,10 @@ TESTED_ELSEWHERE = {
     # The compiled form is tested with the readable one that it equals.
     "estimators/table/choices/many_joint_choices.py": "tests/kernels/choices/test_choose_jointly.py",
     "kernels/choices/sum_walks.py": "tests/estimators/table/choices/test_walk_sums.py",
+    # A metric is read as a part of its settings file.
+    "serve/metric_reading.py": "tests/serve/test_settings_reading.py",
     # What answers requests is tested by real requests.
-    "serve/statsd_listener.py": "tests/serve/test_clients.py",
+    "serve/ingest/statsd_listener.py": "tests/serve/test_clients.py",
     "serve/web/applications.py": "tests/serve/test_web.py",
     "serve/web/http_server.py": "tests/serve/test_web.py",
     "serve/web/ingest_routes.py": "tests/serve/test_ingest.py",

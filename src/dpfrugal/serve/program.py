@@ -15,10 +15,10 @@ from starlette.routing import Route
 
 from dpfrugal.errors import DPFrugalError, ParameterError
 from dpfrugal.serve.clock import utc
+from dpfrugal.serve.ingest.statsd_listener import Datagrams, serve_connections
 from dpfrugal.serve.server import Server
 from dpfrugal.serve.settings import Address, Settings
 from dpfrugal.serve.settings_reading import read_settings
-from dpfrugal.serve.statsd_listener import Datagrams, serve_connections
 from dpfrugal.serve.web.applications import Guard, application, health_routes, hosts_of, right_of, tokens_of
 from dpfrugal.serve.web.http_server import bound_socket, server_for
 from dpfrugal.serve.web.ingest_routes import ingest_routes
