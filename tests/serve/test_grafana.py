@@ -2,10 +2,11 @@
 
 import json
 import re
+from pathlib import Path
 
 from dpfrugal.serve.grafana import dashboard
 from dpfrugal.serve.settings_reading import EXAMPLE, settings_of_text
-from tests.support.serving import METRIC, settings_text
+from tests.support.serving import METRIC, MINUTE, NOON, served, settings_text
 
 
 def panels(text: str) -> list[dict[str, object]]:
@@ -35,3 +36,11 @@ def test_dashboard__asks_for_the_base_name_with_its_ends_and_for_the_budget() ->
     assert queries == [name, name, f"{name}_lower", f"{name}_upper"]
     assert f'dpfrugal_budget_left{{metric=\\"{name}\\"}}' in json.dumps(budget)
     assert percentiles["fieldConfig"] == {"defaults": {"unit": "s"}, "overrides": []}
+
+
+def test_dashboard__a_quantile_is_named_as_in_the_scrape(tmp_path: Path) -> None:
+    text = settings_text(METRIC.replace("[0.5]", "[0.12345678]").format(name="latency", window="1m", total=2880))
+    with served(tmp_path, text) as one:
+        one.to(NOON + MINUTE)
+        (label,) = set(re.findall(r'quantile="([^"]*)"', one.scrape))
+    assert label in json.dumps(panels(text)[1])

@@ -152,7 +152,12 @@ def _unknown() -> Any:
 def _labels(about: dict[str, Any], key: str, q: float) -> dict[str, str]:
     """The declared labels, and no others."""
     named = {about["label"]: key} if about["label"] else {}
-    return named | {"quantile": _numbers([q])[0]}
+    return named | {"quantile": quantile_label(q)}
+
+
+def quantile_label(q: float) -> str:
+    """A quantile as the value of its label."""
+    return _numbers([q])[0]
 
 
 def _families(about: dict[str, Any], keys: Iterable[str]) -> list[Any]:

@@ -3,6 +3,7 @@
 import json
 from typing import Any, Final
 
+from dpfrugal.serve.exposition import quantile_label
 from dpfrugal.serve.settings import Metric, Settings
 
 UNITS: Final = {"seconds": "s", "bytes": "bytes", "ratio": "percentunit", "": "short"}
@@ -56,8 +57,9 @@ def _percentiles(metric: Metric, number: int, top: int) -> dict[str, Any]:
 
 
 def _interval(metric: Metric, number: int, top: int) -> dict[str, Any]:
-    q = f'{{quantile="{metric.quantiles[-1]:g}"}}'
-    title = f"{metric.about}: 95% interval of q={metric.quantiles[-1]:g}"
+    label = quantile_label(metric.quantiles[-1])
+    q = f'{{quantile="{label}"}}'
+    title = f"{metric.about}: 95% interval of q={label}"
     panel = _panel("timeseries", title, number, (0, top, 16, 9), UNITS[metric.base_unit])
     key = "" if metric.keys is None else f"{{{{{metric.label}}}}} "
     names = (("", "value", "A"), ("_lower", "lower", "B"), ("_upper", "upper", "C"))
