@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpfrugal.estimators.segments.cdf_rise import MeasuredRise
+from dpfrugal.estimators.segments.cdf_rise import MeasuredRise, coarseness
+from dpfrugal.estimators.segments.noisy_cdf import NoisyCdf
 from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.privacy.guarantees import PureDP
 
@@ -76,3 +77,17 @@ def test_segments__have_intervals_that_hold_the_quantile_where_the_cdf_is_a_stai
         low, high = planner.intervals(0.95)[0]
         missed += not low <= truth <= high
     assert missed < 18
+
+
+def test_coarseness__is_half_of_the_distance_of_heaps_and_little_where_items_lie_evenly() -> None:
+    """Bins of width 1 with 1,000 items each on average; noise of 3 per count."""
+    rungs = [float(k) for k in range(7)]
+
+    def seen(shares: list[float]) -> float:
+        edges = np.array(rungs)
+        return coarseness(NoisyCdf(edges, np.cumsum([0.1, *shares]), np.zeros(7), 10_000, 0.0003), rungs)
+
+    assert seen([0.1] * 6) < 0.01
+    assert seen([0.2, 0.0] * 3) == pytest.approx(0.6, abs=0.02)  # every other bin: 2 apart, of which 1 is a bin's
+    assert seen([0.0, 0.0, 0.6, 0.0, 0.0, 0.0]) == pytest.approx(3.0, abs=0.1)
+    assert seen([0.0] * 6) == math.inf

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dpfrugal.estimators.segments.evidence import Agreement, Evidence, Target
 from dpfrugal.estimators.segments.locate import HUGE, SHORTEST
 from dpfrugal.estimators.segments.noisy_cdf import NoisyCdf
-from dpfrugal.estimators.segments.refine import Refine, coarseness, settled_length
+from dpfrugal.estimators.segments.refine import Refine, settled_length
 
 Cdf = Callable[[float], float]
 NORMAL = NormalDist(100.0, 15.0)
@@ -188,17 +188,3 @@ def test_refine__stays_finite_whatever_the_counts_say(shares: list[float], q: fl
         if refine.lost:
             assert before.window == refine.window
             break
-
-
-def test_coarseness__is_half_of_the_distance_of_heaps_and_little_where_items_lie_evenly() -> None:
-    """Bins of width 1 with 1,000 items each on average; noise of 3 per count."""
-    rungs = [float(k) for k in range(7)]
-
-    def seen(shares: list[float]) -> float:
-        edges = np.array(rungs)
-        return coarseness(NoisyCdf(edges, np.cumsum([0.1, *shares]), np.zeros(7), 10_000, 0.0003), rungs)
-
-    assert seen([0.1] * 6) < 0.01
-    assert seen([0.2, 0.0] * 3) == pytest.approx(0.6, abs=0.02)  # every other bin: 2 apart, of which 1 is a bin's
-    assert seen([0.0, 0.0, 0.6, 0.0, 0.0, 0.0]) == pytest.approx(3.0, abs=0.1)
-    assert seen([0.0] * 6) == math.inf

@@ -24,7 +24,7 @@ from dpfrugal.estimators.grid import Grid
 from dpfrugal.estimators.keyed.coded_rows import ROWS_AT_ONCE, UNEVEN, KeyLookup, LookedUpCodes, coded_rows, sized
 from dpfrugal.estimators.keyed.release_table import KeyedClaim, release_table, total_cost
 from dpfrugal.estimators.keyed.sensitivity import keyed_exposure, keyed_sensitivity
-from dpfrugal.estimators.keyed.state import KeyedState
+from dpfrugal.estimators.keyed.state import KeyedState, starts_of
 from dpfrugal.estimators.keyed.walk import is_one_call
 from dpfrugal.estimators.releases import SHOWN_BETA
 from dpfrugal.estimators.walk.kernel_choice import Path
@@ -321,13 +321,3 @@ class KeyedDPFrugal1U(PrivateEstimator):
     def __repr__(self) -> str:
         shown = self.quantiles[0] if len(self.quantiles) == 1 else list(self.quantiles)
         return f"{type(self).__name__}({shown}, {self._guarantee}, keys={len(self.keys)}, items={self.items})"
-
-
-def starts_of(start: float | Sequence[float], grid: Grid, keys: int) -> NDArray[np.int64]:
-    """The grid points of the public starts: one for all keys, or one for each."""
-    if np.ndim(start) == 0:
-        return np.full(keys, grid.start(start), dtype=np.int64)  # type: ignore[arg-type]
-    points = np.array([grid.start(one) for one in start], dtype=np.int64)  # type: ignore[union-attr]
-    if points.size != keys:
-        raise ParameterError(f"start must be one number, or one for each of {keys:,} keys; there are {points.size:,}.")
-    return points

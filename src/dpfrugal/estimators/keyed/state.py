@@ -4,13 +4,15 @@ A batch moves the estimates; a release adds noise to them, in steps, and yields 
 released values. Only here do rows move estimates, and only here is noise added to them (docs/proofs.md, Theorem 10).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.estimators.grid import LARGEST_ESTIMATE
+from dpfrugal.errors import ParameterError
+from dpfrugal.estimators.grid import LARGEST_ESTIMATE, Grid
 from dpfrugal.estimators.keyed.adaptive_steps import adapted, exponents
 from dpfrugal.estimators.keyed.walk import advance_keys, comparable, is_small, walk_keys_plainly
 from dpfrugal.estimators.releases import in_quantile_order
@@ -128,3 +130,13 @@ class KeyedState:
                 widest=1 if steps is None else 1 << int(exponents(steps).max(initial=0)),
             ),
         )
+
+
+def starts_of(start: float | Sequence[float], grid: Grid, keys: int) -> NDArray[np.int64]:
+    """The grid points of the public starts: one for all keys, or one for each."""
+    if np.ndim(start) == 0:
+        return np.full(keys, grid.start(start), dtype=np.int64)  # type: ignore[arg-type]
+    points = np.array([grid.start(one) for one in start], dtype=np.int64)  # type: ignore[union-attr]
+    if points.size != keys:
+        raise ParameterError(f"start must be one number, or one for each of {keys:,} keys; there are {points.size:,}.")
+    return points

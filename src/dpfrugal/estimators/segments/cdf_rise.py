@@ -1,4 +1,4 @@
-"""How far a CDF was seen to rise between the edges of one window, on either side of an estimate.
+"""How far a CDF was seen to rise between the edges of one window, and how far apart items may lie.
 
 Worked number: of 25,000 items a window of ten standard errors of a median that is known to 0.0016 holds 400, each of
 its ten steps 40 with a standard error of 6; a step that holds none of them is part of a gap.
@@ -59,3 +59,19 @@ class MeasuredRise:
                 return float(distance if heap else before + (distance - before) * (wanted - seen) / (risen - seen))
             before, seen = distance, max(seen, risen)
         return math.inf
+
+
+def coarseness(cdf: NoisyCdf, rungs: list[float]) -> float:
+    """Half of how much farther apart items may lie than evenly spaced edges, by what was counted between these.
+
+    Heaps g apart, wider than the bins' width w, fill a part w/g of the bins: the counts' variance over the square of
+    their mean is g/w - 1, besides chance and noise. A straight line through such stairs is off by up to g/2.
+    """
+    counts = cdf.items * np.diff(cdf.share[[cdf.index(edge) for edge in rungs]])
+    bins, mean = counts.size, float(counts.mean())
+    chance = max(mean, 0.0) + 1.2 * (cdf.bin_noise * cdf.items) ** 2
+    if mean <= math.sqrt(chance / bins):
+        return math.inf  # nothing was seen
+    excess = (float(((counts - mean) ** 2).sum()) / (bins - 1) - chance) / mean**2
+    unsure = math.sqrt(2 / bins) * chance / mean**2
+    return max(0.0, excess + unsure) * (rungs[1] - rungs[0]) / 2

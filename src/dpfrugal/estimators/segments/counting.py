@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal.inputs.numbers import Chunk
 from dpfrugal.kernels.compiler import loading, read_only, worth_loading
 
 BLOCK: Final = 1 << 15
@@ -64,3 +65,17 @@ def compare_by_numpy(items: NDArray[Any], limits: NDArray[Any], below: NDArray[n
         if items.dtype.kind == "f":
             nans += int(np.count_nonzero(block != block))
     return nans
+
+
+def counts_of(chunk: Chunk, first: int, last: int, edges: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How many of some items lie between the edges: below the first, …, from the last on; and how many are missing."""
+    values = chunk.values[first:last]
+    nulls = 0
+    if chunk.missing is not None:
+        absent = chunk.missing[first:last]
+        nulls, values = int(absent.sum()), values[~absent]
+    below, nans = count_below(values, edges)
+    counts = np.empty(edges.size + 2, dtype=np.int64)
+    counts[:-2], counts[-2], counts[-1] = below, values.size - nans, nulls + nans
+    counts[1:-1] -= below
+    return counts

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpfrugal.estimators.segments.cdf_rise import coarseness
 from dpfrugal.estimators.segments.edge_placement import after, roundest
 from dpfrugal.estimators.segments.evidence import Agreement
 from dpfrugal.estimators.segments.locate import LOST
 from dpfrugal.estimators.segments.noisy_cdf import NoisyCdf
-from dpfrugal.estimators.segments.refine import WINDOW, Refine, coarseness
+from dpfrugal.estimators.segments.refine import WINDOW, Refine
 
 MOST_EDGES = 56  # of all quantiles together
 FEWEST_EDGES = 4  # of one quantile

@@ -24,7 +24,7 @@ from dpfrugal.errors import ItemError, ParameterError
 from dpfrugal.estimators import base
 from dpfrugal.estimators.base import PrivateEstimator
 from dpfrugal.estimators.releases import SegmentRelease
-from dpfrugal.estimators.segments.counting import count_below
+from dpfrugal.estimators.segments.counting import counts_of
 from dpfrugal.estimators.segments.planner import SegmentPlanner
 from dpfrugal.estimators.walk.frugal import admitted
 from dpfrugal.inputs.numbers import Chunk, chunks
@@ -315,17 +315,3 @@ class PrivateQuantile(PrivateEstimator):
 def _absorb(planner: SegmentPlanner, counts: NDArray[np.int64], nan_policy: NanPolicy) -> None:
     """Hand a segment over; where items may be missing, their number is one more private count."""
     planner.absorb(counts[:-1], missing=int(counts[-1]) if nan_policy == "omit" else None)
-
-
-def counts_of(chunk: Chunk, first: int, last: int, edges: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How many of some items lie between the edges: below the first, …, from the last on; and how many are missing."""
-    values = chunk.values[first:last]
-    nulls = 0
-    if chunk.missing is not None:
-        absent = chunk.missing[first:last]
-        nulls, values = int(absent.sum()), values[~absent]
-    below, nans = count_below(values, edges)
-    counts = np.empty(edges.size + 2, dtype=np.int64)
-    counts[:-2], counts[-2], counts[-1] = below, values.size - nans, nulls + nans
-    counts[1:-1] -= below
-    return counts

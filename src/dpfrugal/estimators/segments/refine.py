@@ -12,9 +12,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
-
-from dpfrugal.estimators.segments.cdf_rise import MeasuredRise
+from dpfrugal.estimators.segments.cdf_rise import MeasuredRise, coarseness
 from dpfrugal.estimators.segments.edge_placement import after, decimal_near, multiple_of, power_of_ten_up_to, roundest
 from dpfrugal.estimators.segments.evidence import Agreement, Evidence, Target
 from dpfrugal.estimators.segments.locate import HUGE, LOST, SHORTEST, interpolate
@@ -314,19 +312,3 @@ class Refine:
         slack = DOUBT * self.uncertainty * self.density
         below, above = (min(max(side + slack, self.density / 20), self.density) for side in sides)
         return below, above
-
-
-def coarseness(cdf: NoisyCdf, rungs: list[float]) -> float:
-    """Half of how much farther apart items may lie than evenly spaced edges, by what was counted between these.
-
-    Heaps g apart, wider than the bins' width w, fill a part w/g of the bins: the counts' variance over the square of
-    their mean is g/w - 1, besides chance and noise. A straight line through such stairs is off by up to g/2.
-    """
-    counts = cdf.items * np.diff(cdf.share[[cdf.index(edge) for edge in rungs]])
-    bins, mean = counts.size, float(counts.mean())
-    chance = max(mean, 0.0) + 1.2 * (cdf.bin_noise * cdf.items) ** 2
-    if mean <= math.sqrt(chance / bins):
-        return math.inf  # nothing was seen
-    excess = (float(((counts - mean) ** 2).sum()) / (bins - 1) - chance) / mean**2
-    unsure = math.sqrt(2 / bins) * chance / mean**2
-    return max(0.0, excess + unsure) * (rungs[1] - rungs[0]) / 2
