@@ -2,6 +2,7 @@
 
 import datetime
 from contextlib import ExitStack
+from decimal import Decimal
 from typing import Any
 from unittest import mock
 
@@ -45,6 +46,18 @@ def duckdb_relation(table: pa.Table) -> Any:
 
 IN_PROCESS = {"duckdb": duckdb_relation, "polars": polars_frame, "polars lazy": polars_lazy_frame}
 DATABASES = {"sqlite": sqlite_table, "duckdb by sql": duckdb_table}
+
+
+@pytest.mark.parametrize("name", IN_PROCESS)
+def test_engine__says_that_decimals_are_beyond_64_bits(name: str) -> None:
+    large = pa.array([Decimal(30_000_000_000 + row) for row in range(3_000)], pa.decimal128(38, 10))
+    hold = IN_PROCESS[name]
+    assert dpf.private_quantiles(hold(pa.table({"x": large})), 0.5, GUARANTEE, column="x").value == Decimal("Infinity")
+    with mock.patch.multiple(bracket_search, WHOLE=100, FEW=100, LEAST_SAMPLE=32):
+        data = hold(pa.table({"x": large, "k": ["a", "b"] * 1_500}))
+        found = dpf.quantiles_by(data, "x", 0.5, GUARANTEE, by="k", keys=["a", "b"])
+    assert found["value"].null_count == 2
+    assert "beyond decimals" in found["reason"][0].as_py()
 
 
 @pytest.fixture(

@@ -18,6 +18,7 @@ from dpfrugal.engines.bracket_search import BracketedTable
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.rows.engine_tables import Assigned, Columns, EngineTable, TableSource
 from dpfrugal.inputs import dataframes
+from dpfrugal.inputs.arrow_arrays import chunked
 
 try:
     import polars as pl
@@ -39,14 +40,16 @@ class _Frame(TableSource):
     def open(self, columns: Columns) -> EngineTable:
         schema = dataframes.run(self._frame.collect_schema)
         dataframes.present(columns.names, list(schema.names()))
-        value_type = dataframes.run(lambda: pl.Series([], dtype=schema[columns.value]).to_arrow().type)
-        return PolarsTable(self._frame, schema, columns, value_type)
+        empty = chunked(pl.Series([], dtype=schema[columns.value]))
+        return PolarsTable(self._frame, schema, columns, empty.type)
 
 
 def _collected(*frames: Any) -> list[Any]:
     """Several plans at once, as Arrow tables."""
-    found = dataframes.run(lambda: pl.collect_all(list(frames), engine="streaming"))
-    return [each.to_arrow() for each in found]
+    found: list[Any] = dataframes.run(
+        lambda: [each.to_arrow() for each in pl.collect_all(list(frames), engine="streaming")]
+    )
+    return found
 
 
 NUMBER: Final = pl.lit(0, pl.Int32).alias("number")  # of the only group

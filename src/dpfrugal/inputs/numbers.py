@@ -153,19 +153,11 @@ def _as_float(item: int) -> float:
 
 
 def _of_arrow(items: Any, unsigned: bool) -> Iterator[Chunk]:
-    import pyarrow as pa
+    from dpfrugal.inputs.arrow_arrays import chunked
 
-    if isinstance(items, pa.Array):
-        parts = [items]
-    elif isinstance(items, pa.ChunkedArray):
-        parts = items.chunks
-    elif hasattr(items, "columns"):
+    if hasattr(items, "columns"):
         raise ItemError("items must be one-dimensional; choose one column of the table.")
-    elif hasattr(items, "__arrow_c_stream__"):
-        parts = pa.chunked_array(items).chunks
-    else:
-        parts = [pa.array(items)]
-    for part in parts:
+    for part in chunked(items).chunks:
         yield from _of_arrow_part(part, unsigned)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpfrugal.errors import ItemError, ItemTypeError
+from dpfrugal.inputs.arrow_arrays import chunked
 
 Kind = Literal[
     "integers", "strings", "bytes", "truth values", "dates", "timestamps", "timestamps with a time zone", "objects"
@@ -113,7 +114,7 @@ def parts(batch: Any) -> Iterator[Any]:
     elif isinstance(batch, np.ndarray):
         yield _of_numpy(batch)
     elif hasattr(batch, "__arrow_c_stream__") and not hasattr(batch, "columns"):
-        yield from pa.chunked_array(batch).chunks
+        yield from chunked(batch).chunks
     elif hasattr(batch, "columns"):
         raise ItemError("keys must be one-dimensional; choose one column of the table.")
     elif isinstance(batch, Iterable):

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -115,6 +116,29 @@ def test_private_quantiles__decimals_and_money_come_out_as_such() -> None:
     assert dpf.private_quantiles(huge, 0.3, GUARANTEE).value == 1
     negative = pa.array([Decimal("-1.50")] * 100).slice(10)
     assert dpf.private_quantiles(negative, 0.5, GUARANTEE).value == Decimal("-1.50")
+
+
+BILLIONS = pa.array([Decimal(30_000_000_000 + each) for each in range(5_000)], pa.decimal128(38, 10))
+
+
+def test_private_quantiles__decimals_that_64_bits_cannot_hold_are_never_taken_for_others() -> None:
+    """At ten places 64 bits end below 0.93 billion: that bound was the answer, in an interval without width."""
+    release = dpf.private_quantiles(BILLIONS, [0.1, 0.5], GUARANTEE)
+    assert release.values == (Decimal("Infinity"), Decimal("Infinity"))
+    assert release.intervals()[0] == (Decimal("Infinity"), Decimal("Infinity"))
+    for reason in release.reasons:
+        assert reason is not None
+        assert "beyond decimals of 64 bits" in reason
+    assert "beyond decimals" in str(release)
+    assert release.to_dict()["reasons"] == list(release.reasons)
+    below = dpf.private_quantiles(pc.negate(BILLIONS), 0.5, GUARANTEE)
+    assert below.value == Decimal("-Infinity")
+    (near,) = dpf.private_quantiles(BILLIONS.cast(pa.float64()), 0.5, GUARANTEE).values
+    assert near == pytest.approx(30_000_002_500, abs=100)
+    mixed = pa.concat_arrays([pa.array([Decimal("1.5")] * 5_000).cast(pa.decimal128(38, 10)), BILLIONS.slice(0, 500)])
+    release = dpf.private_quantiles(mixed, 0.5, GUARANTEE)
+    assert release.value == Decimal("1.5")
+    assert release.reasons == (None,)
 
 
 def test_private_quantiles__times_are_answered_in_their_own_type() -> None:

@@ -114,6 +114,17 @@ def test_quantiles_by__answers_in_the_type_of_the_column() -> None:
     assert str(dpf.quantiles_by(money, "n", 0.4, GUARANTEE, by="k", keys=["a"])["value"][0]) == "12.00"
 
 
+def test_quantiles_by__decimals_that_64_bits_cannot_hold_are_null_with_a_reason() -> None:
+    large = [Decimal(30_000_000_000 + row) if row % 2 else Decimal(7) for row in range(8_000)]
+    table = pa.table({"x": pa.array(large, pa.decimal128(38, 10)), "k": ["a", "b"] * 4_000})
+    for intervals in (True, False):
+        found = dpf.quantiles_by(table, "x", [0.5, 0.2], GUARANTEE, by="k", keys=["a", "b"], intervals=intervals)
+        assert found["value"].to_pylist() == [Decimal(7), Decimal(7), None, None]
+        assert found["reason"].to_pylist()[:2] == [None, None]
+        assert all("beyond decimals of 64 bits" in reason for reason in found["reason"].to_pylist()[2:])
+        assert found["lower"].null_count == (2 if intervals else 4)
+
+
 def test_quantiles_by__keys_are_discovered_at_their_own_cost(tmp_path: Path) -> None:
     cost = dpf.ApproxDP(epsilon=5.0, delta=1e-9)
     ledger = dpf.Ledger(tmp_path / "ledger", total=dpf.ApproxDP(epsilon=30.0, delta=1e-6))

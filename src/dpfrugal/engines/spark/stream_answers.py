@@ -108,7 +108,7 @@ class ColumnAnswers(Answers):
 
     def _code(self, answer: Any) -> int | None:
         """An answer as an integer; None for an end that so few rows cannot tell."""
-        if answer is None or (not self.kind.base.of_doubles and answer in (-math.inf, math.inf)):
+        if answer is None or (not self.kind.base.of_doubles and isinstance(answer, float)):
             return None
         return int(self.kind.code(answer))
 

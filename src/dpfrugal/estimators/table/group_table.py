@@ -12,7 +12,7 @@ import numpy as np
 from dpfrugal.estimators.keyed.release_table import total_cost
 from dpfrugal.estimators.table.choices.group_answers import GroupAnswers
 from dpfrugal.estimators.table.choices.plan import Plan
-from dpfrugal.estimators.table.release import CAUTION, RELATIONS, unit_of
+from dpfrugal.estimators.table.release import BEYOND, CAUTION, RELATIONS, unit_of
 from dpfrugal.estimators.table.rows.engine_rows import EngineGroups
 from dpfrugal.estimators.table.rows.grouped_rows import GroupedRows
 from dpfrugal.parameters import exact
@@ -44,18 +44,21 @@ def group_table(
         caution = 0.0 if plan.margins else CAUTION / float(plan.counts_slope)
         small |= found.rows[:, None] < needed[None, :] + caution
     missing = small.reshape(-1)
+    beyond = ~missing & kind.beyond(found.values[:, order].reshape(-1))
     each = pa.array(np.repeat(np.arange(groups), len(quantiles)))
     columns = {name: column.take(each) for name, column in key_columns(grouped).items()}
     columns["quantile"] = pa.array(np.tile(np.array(quantiles, dtype=np.float64), groups))
     parts = {"value": found.values} | ({"lower": found.lower, "upper": found.upper} if plan.margins else {})
     for name in ("value", "lower", "upper"):
         codes = parts.get(name, np.zeros_like(found.values))[:, order].reshape(-1)
-        columns[name] = kind.array(codes, missing if name in parts else np.ones_like(missing))
+        absent = missing | beyond | kind.beyond(codes) if name in parts else np.ones_like(missing)
+        columns[name] = kind.array(codes, absent)
     if found.rows is not None:
         columns["rows"] = pa.array(np.repeat(found.rows, len(quantiles)))
     reasons = [f"too few rows: about {rows:,} are needed at {plan.asked.guarantee}" for rows in needed.tolist()]
     labels = np.tile(np.arange(len(quantiles)), groups)
-    columns["reason"] = pa.array(reasons, pa.string()).take(pa.array(labels, mask=~missing))
+    labels[beyond] = len(reasons)
+    columns["reason"] = pa.array([*reasons, BEYOND], pa.string()).take(pa.array(labels, mask=~(missing | beyond)))
     unit = unit_of(max_items_per_person, max_keys_per_person, has_persons=has_persons)
     metadata = claim(grouped, plan, discover_keys, unit)
     return pa.table(columns).replace_schema_metadata(metadata)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from dpfrugal.estimators.table.choices.plan import Plan
 from dpfrugal.parameters import Neighbours, probability
 
 CAUTION: Final = 2.0  # so many scales of the noise on a number of rows
+BEYOND: Final = "the answer is beyond decimals of 64 bits: make the column one of floats"
 RELATIONS = {"replace": "replace-one", "add-remove": "add-or-remove-one"}
 
 
@@ -98,7 +100,8 @@ class TableRelease(Release):
     def reasons(self) -> tuple[str | None, ...]:
         """For each quantile why its answer may come from far outside of the table; None where it does not.
 
-        Known from its interval, which is then unbounded, and from the number of rows where that is public or noisy.
+        Known from its interval, which is then unbounded, and from the number of rows where that is public or noisy. A
+        decimal that 64 bits cannot hold is ±infinity, and has a reason too.
         """
         needed = self._in_order(self.plan.rows_needed)
         surely = self.items
@@ -107,15 +110,19 @@ class TableRelease(Release):
         few = [surely is not None and surely < rows for rows in needed]
         unbounded = [False] * len(needed)
         if self.lower is not None:
-            unbounded = [low is None or high - low == math.inf for low, high in self.intervals()]
+            unbounded = [
+                low is None or (isinstance(low, float) and high - low == math.inf) for low, high in self.intervals()
+            ]
         there = "" if self.items is None else f", there are {self.items:,}"
         there = there if self.numbers is None else f", there are about {self.numbers:,}"
         small = "too few rows for q={q:g}: about {rows:,} are needed at " + f"{self.guarantee}{there}"
         wide = small if surely is None else "no bounded interval holds q={q:g}: the rows around it lie too far apart"
-        return tuple(
-            small.format(q=q, rows=rows) if is_few else wide.format(q=q, rows=rows) if is_unbounded else None
-            for q, rows, is_few, is_unbounded in zip(self.quantiles, needed, few, unbounded, strict=True)
-        )
+        beyond, found = "q={q:g}: " + BEYOND, []
+        for q, rows, is_few, is_wide, value in zip(self.quantiles, needed, few, unbounded, self.values, strict=True):
+            is_beyond = isinstance(value, Decimal) and value.is_infinite()
+            said = small if is_few else wide if is_wide else beyond if is_beyond else ""
+            found.append(said.format(q=q, rows=rows) or None)
+        return tuple(found)
 
     def _in_order(self, ascending: tuple[Any, ...]) -> tuple[Any, ...]:
         """What is in the order of ascending quantiles, in the order in which they were asked for."""

@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpfrugal.errors import ItemTypeError
+from dpfrugal.inputs.arrow_arrays import chunked
 
 ONE_TYPE: Final = "items must be of one type: numbers, dates, timestamps or durations."
 Time = datetime.date | datetime.timedelta | np.datetime64 | np.timedelta64
@@ -21,15 +22,15 @@ def typed_array(items: Any) -> Any:
     if isinstance(items, list | tuple):
         first = next((item for item in items if item is not None), None)
         return _array_of_list(list(items), first) if isinstance(first, TIMES) else None
-    is_stream = hasattr(items, "__arrow_c_stream__")
-    if not (is_stream or hasattr(items, "__arrow_c_array__")) or hasattr(items, "columns"):
+    if not (hasattr(items, "__arrow_c_stream__") or hasattr(items, "__arrow_c_array__")) or hasattr(items, "columns"):
         return None
     import pyarrow as pa
 
     if isinstance(items, pa.RecordBatch):
         return None
-    array = pa.chunked_array(items).combine_chunks() if is_stream else pa.array(items)
-    array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    array = chunked(items).combine_chunks()
+    if pa.types.is_dictionary(array.type) and _is_typed(array.type.value_type):
+        return array.dictionary_decode()
     return array if _is_typed(array.type) else None
 
 

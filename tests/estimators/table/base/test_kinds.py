@@ -48,6 +48,17 @@ def test_kind__arrays_have_the_type_of_the_column_and_nulls_where_answers_are_mi
         assert array.type == kind.arrow_type
 
 
+def test_kind__of_decimals_beyond_64_bits_is_infinity_and_never_the_bound() -> None:
+    ends = np.array([-(2**63), 2**63 - 1])
+    assert [CENTS.answer(int(code)) for code in ends] == [Decimal("-Infinity"), Decimal("Infinity")]
+    assert [CENTS.code(CENTS.answer(int(code))) for code in ends] == ends.tolist()
+    assert CENTS.beyond(ends).all()
+    assert not CENTS.beyond(ends // 2).any()
+    assert CENTS.answer(2**63 - 2) == Decimal("92233720368547758.06")
+    for exact in (INTEGERS, UNSIGNED, FLOATS, SECOND):
+        assert not exact.beyond(ends).any()
+
+
 def test_kind__times_have_no_infinity() -> None:
     assert FLOATS.has_infinity
     assert CENTS.has_infinity

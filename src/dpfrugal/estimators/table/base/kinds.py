@@ -1,6 +1,8 @@
 """Types of columns: what their answers are, and how answers, codes and public hints become each other.
 
 Floats, integers to 64 bits, decimals, dates, timestamps and durations are answered in their own type, which is public.
+A decimal is an integer in units of its last place. One that 64 bits cannot hold counts as the largest or the smallest
+of them, which as an answer is ±infinity: it says that the quantile lies beyond, and never shows that bound as a value.
 """
 
 import math
@@ -42,14 +44,19 @@ class Kind:
     answer: Callable[[int], Any] = field(compare=False)
     code: Callable[[Any], Fraction] = field(compare=False)  # of a hint; between two codes for one that is no value
     arrow_type: Any = field(compare=False, default=None)  # of decimals and times
+    saturates: bool = False  # its largest and its smallest code stand for all values beyond
 
     @property
     def has_infinity(self) -> bool:
         """Whether ±inf compare with its answers, as with all numbers; times have none."""
         return not isinstance(self.answer(0), np.generic)
 
+    def beyond(self, codes: Codes) -> NDArray[np.bool_]:
+        """Which answers are ±infinity, as the quantile is a decimal that 64 bits cannot hold."""
+        return ((codes == LEAST) | (codes == MOST)) & self.saturates
+
     def array(self, codes: Codes, missing: NDArray[np.bool_]) -> Any:
-        """Answers as an Arrow array of the column's type, null where they are missing."""
+        """Codes as an Arrow array of the column's type, null where they are missing."""
         import pyarrow as pa
 
         if self.base.of_doubles:
@@ -57,8 +64,9 @@ class Kind:
         if self.arrow_type is None:
             return pa.array(codes.view(np.uint64) ^ np.uint64(2**63) if self is UNSIGNED else codes, mask=missing)
         if pa.types.is_decimal(self.arrow_type):
-            answers = [None if is_missing else self.answer(code) for code, is_missing in _pairs(codes, missing)]
-            return pa.array(answers, pa.decimal128(38, self.arrow_type.scale))
+            scale = self.arrow_type.scale
+            values = [None if is_missing else _scaled(code, scale) for code, is_missing in _pairs(codes, missing)]
+            return pa.array(values, pa.decimal128(38, scale))
         whole = pa.int32() if pa.types.is_date32(self.arrow_type) else pa.int64()
         return pa.array(np.where(missing, 0, codes), mask=missing).cast(whole).cast(self.arrow_type)
 
@@ -82,16 +90,22 @@ UNSIGNED: Final = Kind(
 )
 
 
+def _scaled(code: int, scale: int) -> Decimal:
+    return Decimal(code).scaleb(-scale, context=Context(prec=40))
+
+
 def decimals_of(scale: int, arrow_type: Any = None) -> Kind:
     """Fixed-point numbers: integers in units of 10^-scale."""
-    exact = Context(prec=40)
-    return Kind(
-        f"decimal with {scale} places",
-        base_of_integers(),
-        lambda code: Decimal(code).scaleb(-scale, context=exact),
-        lambda hint: Fraction(hint) * Fraction(10) ** scale,
-        arrow_type,
-    )
+
+    def answer(code: int) -> Decimal:
+        return Decimal(code) * Decimal("Infinity") if code in (LEAST, MOST) else _scaled(code, scale)
+
+    def code_of(hint: Any) -> Fraction:
+        if isinstance(hint, Decimal) and hint.is_infinite():
+            return Fraction(MOST if hint > 0 else LEAST)
+        return Fraction(hint) * Fraction(10) ** scale
+
+    return Kind(f"decimal with {scale} places", base_of_integers(), answer, code_of, arrow_type, saturates=True)
 
 
 def times_of(name: str, unit: str, kind: Any, arrow_type: Any = None) -> Kind:

@@ -30,6 +30,7 @@ def part_of(array: Any) -> Part:
         return _of_numpy(array, 0)
     kind = array.type
     if pa.types.is_dictionary(kind):
+        part_of(pa.nulls(0, kind.value_type))  # what is no number is refused before it is copied
         return part_of(array.dictionary_decode())
     if pa.types.is_null(kind):
         return Part(None, np.zeros(0, dtype=np.int64), len(array))
@@ -63,7 +64,7 @@ def _of_numpy(array: Rows, missing: int) -> Part:
 
 
 def _unscaled(array: Any) -> Rows:
-    """The integers of 128-bit decimals, saturated at 64 bits."""
+    """The integers of 128-bit decimals, saturated at 64 bits: such a code is ±infinity as an answer."""
     words = np.frombuffer(array.buffers()[1], dtype=np.int64).reshape(-1, 2)[array.offset : array.offset + len(array)]
     low, high = words[:, 0], words[:, 1]
     return np.where(high == low >> 63, low, np.where(high < 0, LEAST, MOST))

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpfrugal.errors import ItemError, ItemTypeError, ParameterError, ParameterTypeError
+from dpfrugal.inputs.arrow_arrays import chunked
 from dpfrugal.inputs.file_sets import FileSet
 
 # The unit of Arrow that holds a unit of numpy exactly.
@@ -96,7 +97,6 @@ def _of_table(data: Any, column: str) -> ColumnSource:
 
 
 def _of_python(data: Any) -> Iterator[Any]:
-    import pyarrow as pa
 
     if isinstance(data, np.ndarray) or isinstance(getattr(data, "dtype", None), np.dtype):
         array = np.asarray(data.to_numpy() if hasattr(data, "to_numpy") else data)
@@ -112,10 +112,8 @@ def _of_python(data: Any) -> Iterator[Any]:
             raise ItemTypeError(f"data must be numbers or times; this array holds {array.dtype.type.__name__}.")
     elif any(hasattr(type(data), name) for name in ("columns", "column_names", "scanner")):
         raise ParameterError("column must name a column of the table; it was not given.")
-    elif hasattr(data, "__arrow_c_stream__"):
-        yield from pa.chunked_array(data).chunks
-    elif hasattr(data, "__arrow_c_array__"):
-        yield pa.array(data)
+    elif hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        yield from chunked(data).chunks
     elif isinstance(data, Iterator):
         raise ParameterTypeError(f"data must be held or read again; {type(data).__name__} can be read once: list() it.")
     elif isinstance(data, Iterable) and not isinstance(data, bytes | dict):

@@ -63,7 +63,7 @@ def _schema(data: Any) -> Any:
     empty = empty.collect() if hasattr(data, "collect_schema") and hasattr(empty, "collect") else empty
     empty = empty.toArrow() if hasattr(empty, "toArrow") else empty
     if hasattr(empty, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(empty).schema
+        return attempt(lambda: pa.RecordBatchReader.from_stream(empty).schema, TableError(dataframes.UNREADABLE))
     raise ParameterTypeError(f"data must be a file or {dataframes.ACCEPTED}, not {type(data).__name__}.")
 
 
