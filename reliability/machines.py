@@ -4,6 +4,7 @@ python -m reliability.machines paths --rounds 5      # and likewise faults, stop
 """
 
 import argparse
+import csv
 import errno
 import gzip
 import json
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -40,18 +42,19 @@ except dpf.BudgetExceeded:
 except dpf.LedgerError as refusal:
     print("refused:", refusal)
 """
-NAMES: Final = (
+NAMES: Final[tuple[str, ...]] = (
     "[/x]",
     "clicks [eu]",
     "=cmd|' /C calc'!A0",
     "café",
-    "café",
+    "cafe\u0301",  # the same word, decomposed
     "[link=a]b",
     "\\x1b[2J",
     "'",
     "日本",
     "a" * 200,
 )
+UNPRINTABLE: Final = ("\x1b[2J", "a\nb", "a\tb", "\x9b2J", "\u202eab", "\udce9")
 
 
 def begun(folder: Path) -> Path:
@@ -70,28 +73,33 @@ def spender(path: Path, times: int, before: tuple[str, ...] = (), **options: Any
 
 
 def confirmed(process: "subprocess.Popen[str]") -> int:
-    """How many of its spends were confirmed; it must not have ended in a traceback."""
+    """How many of its spends were confirmed; it must have run to its end."""
     out, err = process.communicate(timeout=600)
-    assert "Traceback" not in err, err
+    assert process.returncode == 0, err
     return out.count("confirmed")
 
 
 def paths(rounds: int, folder: Path) -> str:
     """Eight processes under two paths of one file never exceed the total; a hard link is refused."""
     script = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
-    second = folder / "second.db"
+    second, by_second = folder / "second.db", 0
     for _ in range(rounds):
         path = begun(folder / "ledger")
         second.touch()
         mount = ("unshare", "-m", "sh", "-c", script, "sh", str(path), str(second))
         made = [spender(second, 5, mount) if number % 2 else spender(path, 5) for number in range(8)]
-        spent = sum(map(confirmed, made))
+        spent = [confirmed(each) for each in made]
+        by_second += sum(spent[1::2])
         ledger = dpf.Ledger(path)
-        assert spent == ledger.verify().spends == 20, (spent, ledger.verify().spends)
+        assert sum(spent) == ledger.verify().spends == 20, (spent, ledger.verify().spends)
         (folder / "link.db").hardlink_to(path)
         assert confirmed(spender(path, 1)) == confirmed(spender(folder / "link.db", 1)) == 0
         (folder / "link.db").unlink()
-    return f"{rounds} rounds of 8 processes under two paths: 20 of 20 spent each time; hard links refused"
+    assert by_second > rounds, by_second  # they did spend, and about as often as the others
+    return (
+        f"{rounds} rounds of 8 processes under two paths: 20 of 20 spent each time, {by_second} in all through the "
+        "mount; hard links refused"
+    )
 
 
 def faults(rounds: int, folder: Path) -> str:
@@ -200,21 +208,43 @@ def memory(rounds: int, folder: Path) -> str:
 
 
 def names(rounds: int, folder: Path) -> str:
-    """Hostile names of datasets, files and notes through every command of the ledger."""
+    """Hostile names of datasets, files, columns, keys and notes: shown as they are or escaped, and never obeyed."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def run(*arguments: str, status: int = 0) -> str:
+        done = subprocess.run([*COMMAND, *arguments], capture_output=True, check=False)
+        out, err = done.stdout.decode(), done.stderr.decode()
+        assert done.returncode == status, err
+        assert all(letter.isprintable() or letter in "\n\t" for letter in out + err), out + err
+        assert status == 0 or err.count("\n") == 1, err
+        return out
+
     for number, name in enumerate(NAMES):
-        path = folder / f"[red]{number}.db"
-        for command in (
-            ["add", str(path), name, "--epsilon", "3"],
-            ["add", str(path), name, "--epsilon", "1", "--spent-by", f"by {name}"[:200]],
-            ["show", str(path)],
-            ["history", str(path), "--json"],
-        ):
-            done = subprocess.run([*COMMAND, "ledger", *command], capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stderr
-            assert "\x1b" not in done.stdout + done.stderr
-            if "--json" in command:
-                json.loads(done.stdout)
-    return f"{len(NAMES)} hostile names through 4 commands: shown as they are, none obeyed"
+        path = str(folder / f"[red]\x1b[2J{number}\n.db")
+        run("ledger", "add", path, name, "--epsilon", "3")
+        run("ledger", "add", path, name, "--epsilon", "1", "--spent-by", f"by {name}"[:200])
+        run("ledger", "show", path)
+        (spend,) = json.loads(run("ledger", "history", path, "--json"))["spends"]
+        assert spend["dataset"] == unicodedata.normalize("NFC", name)
+    for name in UNPRINTABLE:
+        run("ledger", "add", str(folder / "never.db"), name, "--epsilon", "3", status=2)
+    keys = [name for name in (*NAMES, *UNPRINTABLE) if name != "\udce9"]  # Arrow's strings are UTF-8
+    rows = pa.table({"ms\x1b[2J": range(1000 * len(keys)), "[/k]\n": keys * 1000})
+    data, declared = folder / "[x]\x1b[2J.parquet", folder / "\nkeys.parquet"
+    pq.write_table(rows, data)
+    pq.write_table(pa.table({"k": keys}), declared)
+    asked = ["quantile", str(data), "--column", "ms\x1b[2J", "--by", "[/k]\n", "--keys", str(declared)]
+    asked += ["-q", "0.5", "--epsilon", "9"]
+    table = list(csv.reader(run(*asked).splitlines(keepends=True)))
+    assert len({row[0] for row in table}) == len(keys) + 1
+    objects = [json.loads(line) for line in run(*asked, "--to", "jsonl").splitlines()]
+    assert [each["key"] for each in objects] == keys
+    run("quantile", str(data), "--column", "no\x1b[2J", "-q", "0.5", "--epsilon", "1", status=2)
+    return (
+        f"{len(NAMES)} hostile names through 4 commands, {len(UNPRINTABLE)} refused, {len(keys)} as keys: shown as "
+        "they are or escaped, none obeyed"
+    )
 
 
 KINDS: Final[dict[str, Callable[[int, Path], str]]] = {

@@ -53,7 +53,7 @@ class Kind:
 
     def beyond(self, codes: Codes) -> NDArray[np.bool_]:
         """Which answers are ±infinity, as the quantile is a decimal that 64 bits cannot hold."""
-        return ((codes == LEAST) | (codes == MOST)) & self.saturates
+        return np.isin(codes, (LEAST, MOST)) if self.saturates else np.zeros(codes.shape, dtype=np.bool_)
 
     def array(self, codes: Codes, missing: NDArray[np.bool_]) -> Any:
         """Codes as an Arrow array of the column's type, null where they are missing."""
