@@ -42,7 +42,7 @@ def test_chunked__a_type_that_arrow_has_not_is_refused_in_a_sentence(use: Callab
 
 def test_chunked__other_columns_of_such_a_type_are_refused_in_a_sentence() -> None:
     by_wide = pl.DataFrame({"x": range(100), "k": WIDE})
-    with pytest.raises(dpf.TableError, match="the plan of the table fails"):
+    with pytest.raises(dpf.TableError, match="its plan fails"):
         dpf.quantiles_by(by_wide, "x", 0.5, ONE, by="k", keys=[1])
     with pytest.raises(dpf.TableError, match="cannot be read as Arrow"):
         dpf.describe(by_wide, ONE)
