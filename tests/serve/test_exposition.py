@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from prometheus_client import parser
 from prometheus_client.openmetrics import parser as openmetrics
 
@@ -88,3 +90,15 @@ def test_as_json__has_null_where_there_were_too_few_items(metric: Metric) -> Non
     assert found["keys"][1] == {"key": KEYS[1], "values": [1.0], "lower": [4.0], "upper": [7.0]}
     assert found["keys"][2] == {"key": KEYS[2], "values": [None], "lower": [None], "upper": [None]}
     assert [each["key"] for each in as_json(release(metric), lambda key: key == "/home")["keys"]] == ["/home"]
+
+
+KINDS = ["application/openmetrics-text", "text/plain", "*/*"]
+WORDS = [*KINDS, "version", "escaping", "q", "=", "1.0.0", "x", "ü", ";", ",", " "]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=9))
+@example([KINDS[0], ";", "version", "=", "x"])
+@example([KINDS[0], ";", "version", "=", "2.0.0"])
+def test_scrape__whatever_a_client_accepts_it_gets_a_format(words: list[str]) -> None:
+    kind = Exposition().scrape("".join(words))[1]
+    assert kind.startswith(("text/plain; version=0.0.4", "application/openmetrics-text; version=1.0.0"))

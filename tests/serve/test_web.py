@@ -72,7 +72,8 @@ def test_web__unknown_paths_and_methods_and_hosts_are_refused_in_json(tmp_path: 
         assert client.get("/v1/traces").status_code == 405
         assert client.delete("/metrics").status_code == 405
         assert client.get("/metrics", headers={"host": "evil.example"}).status_code == 421
-        assert client.get("/metrics", headers={"host": "127.0.0.1:4318"}).status_code == 200
+        for host in ("127.0.0.1:4318", "LocalHost", "[::1]:4318"):
+            assert client.get("/metrics", headers={"host": host}).status_code == 200
         assert "default-src 'none'" in client.get("/").headers["content-security-policy"]
 
 

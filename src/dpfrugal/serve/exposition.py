@@ -6,6 +6,7 @@ written by ``prometheus_client`` once per key; a release fills in its numbers.
 
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import chain
 from typing import Any, Final
 
@@ -84,9 +85,13 @@ class Exposition:
     def scrape(self, accept: str) -> tuple[bytes, str]:
         """The last releases in the format that a client asks for, with its content type."""
         from prometheus_client.exposition import choose_encoder
+        from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST
 
-        content_type = choose_encoder(accept)[1]
-        form = "openmetrics" if content_type.startswith("application/openmetrics-text") else "text"
+        content_type = choose_encoder("")[1]
+        with suppress(TypeError, ValueError):  # a version that is none
+            if choose_encoder(accept)[1].startswith("application/openmetrics-text"):
+                content_type = CONTENT_TYPE_LATEST
+        form = "openmetrics" if content_type is CONTENT_TYPE_LATEST else "text"
         state, end = self._state, b"# EOF\n" if form == "openmetrics" else b""
         made_of, body = self._bodies.get(form, (None, b""))
         if made_of is not state:  # one for all clients, also for those that read it slowly

@@ -77,7 +77,7 @@ class Guard:
 
     def _refusal(self, path: str, headers: dict[bytes, bytes]) -> Response | None:
         hosts = self._hosts()
-        host = headers.get(b"host", b"").decode("latin-1")
+        host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
         if hosts is not None and name not in hosts:  # a page elsewhere whose name was pointed here
             return problem(421, "This host name is not served; settings can list it under hosts.")
@@ -111,5 +111,5 @@ def tokens_of(tokens: Tokens, right: str) -> tuple[str, ...] | None:
 def hosts_of(listens_on_loopback: bool, hosts: tuple[str, ...]) -> tuple[str, ...] | None:
     """The host names that are served: of a loopback address its own; elsewhere those listed, or all."""
     if hosts:
-        return (*hosts, *LOOPBACK_HOSTS)
+        return (*(host.lower() for host in hosts), *LOOPBACK_HOSTS)
     return LOOPBACK_HOSTS if listens_on_loopback else None
