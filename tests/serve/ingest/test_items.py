@@ -77,7 +77,7 @@ def test_reader__repeated_spans_have_one_identity() -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [("a", "a"), (True, "true"), (7, "7"), (0.5, "0.5"), (None, None), (b"a", None), ([], None),
-     ("x" * LONGEST_KEY, "x" * LONGEST_KEY), ("x" * (LONGEST_KEY + 1), None)],
+     ("x" * LONGEST_KEY, "x" * LONGEST_KEY), ("x" * (LONGEST_KEY + 1), None), (10**LONGEST_KEY, None)],
 )  # fmt: skip
 def test_text_of__a_key_is_text_a_number_or_a_truth_value(value: Any, text: str | None) -> None:
     assert text_of(value) == text

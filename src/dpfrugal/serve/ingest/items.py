@@ -48,11 +48,11 @@ class Rows:
 
 def text_of(value: Any) -> str | None:
     """A key or a person as text; None where there is none, or one that is too long to be shown."""
+    if type(value) is int or type(value) is float:
+        value = str(value)
     if type(value) is str:
         return value if len(value) <= LONGEST_KEY else None
-    if type(value) is bool:
-        return "true" if value else "false"
-    return str(value) if type(value) is int or type(value) is float else None
+    return ("true" if value else "false") if type(value) is bool else None
 
 
 def _number(value: Any) -> float:
