@@ -14,7 +14,6 @@ import numpy as np
 
 from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
-from dpfrugal.budget.spending import Account
 from dpfrugal.errors import CheckpointError, ItemError, ParameterError
 from dpfrugal.estimators.keyed.coded_rows import UNEVEN, KeyLookup, sized
 from dpfrugal.estimators.keyed.release_table import total_cost
@@ -112,14 +111,8 @@ class KeyedWindowQuantile(WindowEstimator):
         if discover_keys is not None:
             discovery = KeyDiscovery(discover_keys, per_person * (asked.windows or 1))
         self._keys = WindowKeys(keys, discovery, other, max_keys)
-        account = Account.opened(
-            *(ledger, dataset, guarantee if ledger is None else total_cost(guarantee, discover_keys)),
-            by=type(self).__name__,
-            max_items_per_person=self._max_items_per_person,
-            neighbours=neighbours,
-            asked={"quantiles": list(asked.quantiles), "windows": windows},
-        )
-        super().__init__(asked, account)
+        cost = guarantee if ledger is None else total_cost(guarantee, discover_keys)
+        super().__init__(asked, self._max_items_per_person, ledger, dataset, cost)
 
     @property
     def discover_keys(self) -> ApproxDP | None:

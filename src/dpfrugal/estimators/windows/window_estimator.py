@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpfrugal.budget.ledger import Ledger
 from dpfrugal.budget.spending import Account
 from dpfrugal.errors import CheckpointError, ItemError, ParameterError, ParameterTypeError
 from dpfrugal.estimators.base import PrivateEstimator
@@ -25,6 +26,7 @@ from dpfrugal.estimators.windows.window_plan import WindowPlan
 from dpfrugal.kernels.threads import available
 from dpfrugal.keys.person_limits import People
 from dpfrugal.parameters import NanPolicy
+from dpfrugal.privacy.guarantees import Guarantee
 from dpfrugal.storage import json_values
 from dpfrugal.storage.checkpoint_file import Contents, of_bytes, to_bytes
 
@@ -34,15 +36,26 @@ WHOSE: Final = "person must be given with every batch, or with none."
 class WindowEstimator(PrivateEstimator):
     """Items of the open window, and what ends it; a subclass adds batches and releases."""
 
-    def __init__(self, asked: WindowPlan, account: Account) -> None:
+    def __init__(
+        self, asked: WindowPlan, max_items_per_person: int, ledger: Ledger | None, dataset: str | None, cost: Guarantee
+    ) -> None:
         self._asked, self._planned, self._guarantee = asked, asked.plan, asked.guarantee
+        self._max_items_per_person = max_items_per_person
         self._kind: Kind | None = None
         self._threads = available()
         self._items_before = self._released = 0
         self._hand_overs = HandOvers()
         self._with_persons: bool | None = None
         self._begin()
-        super().__init__(account)
+        super().__init__(
+            Account.opened(
+                *(ledger, dataset, cost),
+                by=type(self).__name__,
+                max_items_per_person=max_items_per_person,
+                neighbours=asked.neighbours,
+                asked={"quantiles": list(asked.quantiles), "windows": asked.windows},
+            )
+        )
 
     @property
     def quantiles(self) -> tuple[float, ...]:

@@ -17,7 +17,6 @@ import numpy as np
 
 from dpfrugal import parameters
 from dpfrugal.budget.ledger import Ledger
-from dpfrugal.budget.spending import Account
 from dpfrugal.estimators import base
 from dpfrugal.estimators.table.base.base_measure import Base
 from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS, Kind
@@ -84,20 +83,13 @@ class WindowQuantile(WindowEstimator):
         dataset: str | None = None,
     ) -> None:
         self._pending: list[int | float] = []
-        self._max_items_per_person = parameters.max_items_per_person(max_items_per_person)
+        per_person = parameters.max_items_per_person(max_items_per_person)
         asked = WindowPlan.of(
-            quantile, guarantee, rows_per_person=self._max_items_per_person, hold=hold, sampled="table",
+            quantile, guarantee, rows_per_person=per_person, hold=hold, sampled="table",
             neighbours=neighbours, intervals=intervals, confidence=confidence, interval_of=interval_of,
             windows=windows, nan_policy=nan_policy, hints=(low, high, decimals),
         )  # fmt: skip
-        account = Account.opened(
-            *(ledger, dataset, guarantee),
-            by=type(self).__name__,
-            max_items_per_person=self._max_items_per_person,
-            neighbours=neighbours,
-            asked={"quantiles": list(asked.quantiles), "windows": windows},
-        )
-        super().__init__(asked, account)
+        super().__init__(asked, per_person, ledger, dataset, guarantee)
 
     @property
     def max_items_per_person(self) -> int:
