@@ -27,6 +27,7 @@ PAGES = {
 }
 OTHERS = ["CITATION.cff", *(f"benchmarks/results/{name}.png" for name in ("compare", "keyed"))]
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
+ITEM = re.compile(r"([-*]|\d+\.) ")
 COMMANDS = "<!-- every command with its options -->"
 
 
@@ -40,7 +41,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Turn links towards the site, and write the reference of the command line."""
+    """Turn links towards the site, separate lists from what is before them, and write the reference of the command line."""
     here = page.file.src_uri
     source = next((name for name, at in PAGES.items() if at == here), f"docs/{here}")
 
@@ -53,8 +54,21 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
             return link[0]
         return f"[{link[1]}]({posixpath.relpath(target, posixpath.dirname(here) or '.')}{link[3] or ''})"
 
-    text = LINK.sub(turned, markdown)
+    text = with_lists(LINK.sub(turned, markdown))
     return text.replace(COMMANDS, "\n\n".join(command_pages())) if COMMANDS in text else text
+
+
+def with_lists(text: str) -> str:
+    """A list may follow a line of text at once, as where the repository shows its files; mkdocs wants a blank line."""
+    found: list[str] = []
+    fenced = False
+    for line in text.split("\n"):
+        fenced ^= line.lstrip().startswith("```")
+        before = found[-1] if found else ""
+        if not fenced and ITEM.match(line) and before and not before.startswith(" ") and not ITEM.match(before):
+            found.append("")
+        found.append(line)
+    return "\n".join(found)
 
 
 def command_pages() -> list[str]:

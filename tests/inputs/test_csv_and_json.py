@@ -34,6 +34,21 @@ def test_csv_column__reads_items_and_what_lies_beside_them_as_text(name: str, tm
     ]
 
 
+def test_csv_column__divided_by_semicolons_may_have_decimal_commas(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", "who;eur;n\nann;-28,38;1\nbob; 4.5 ;2\n;1,5e3;\neve;;3\nmax;NA;3\n")
+    assert read(path, "eur") == [-28.38, 4.5, 1500.0, None, None]
+    assert read(path, "eur", ("who",))[1:3] == [{"eur": 4.5, "who": "bob"}, {"eur": 1500.0, "who": None}]
+    (texts,) = (batch for batch, _ in csv_column(FileSource(path), "eur", any_text=True).batches)
+    assert texts.to_pylist() == [-28.38, None, 1500.0, None, None]
+    for thousands in ("1,234.5", "1,234,567", "1.234,5"):
+        path = written(tmp_path / "b.csv", f"who;eur\nann;1,5\nbob;{thousands}\n")
+        with pytest.raises(TableError, match="line 3, column 'eur': not a number") as refused:
+            read(path, "eur")
+        assert thousands not in str(refused.value)
+    with pytest.raises(TableError, match="line 2, column 'eur': not a number"):
+        read(written(tmp_path / "c.csv", 'who,eur\nann,"1,5"\n'), "eur")  # elsewhere a comma is none
+
+
 @pytest.mark.parametrize("name", ["a.ndjson", "a.ndjson.gz"])
 def test_ndjson_column__reads_items_and_fields_beside_them_in_their_own_type(name: str, tmp_path: Path) -> None:
     lines = ['{"ms": 1, "who": "007", "n": 3, "ok": true}', '{"n": null, "ms": -2.5}', '{"who": "x", "other": [1]}']
@@ -88,7 +103,7 @@ def test_csv_column__of_any_text_has_nulls_for_what_is_no_number(tmp_path: Path)
     cells = ["1", "-2.5", "1e3", ".5", "5.", "", "x", "1,5", "nan", "0x1", "1 2", "--1", "1e", "1_0"]
     path.write_text("x;y\n" + "".join(f"{cell};{cell}\n" for cell in cells))
     (batch, _), *_ = csv_column(FileSource.of(path), "x", ("y",), True, any_text=True).batches
-    assert batch.column("x").to_pylist() == [1.0, -2.5, 1000.0, 0.5, 5.0, *[None] * 9]
+    assert batch.column("x").to_pylist() == [1.0, -2.5, 1000.0, 0.5, 5.0, None, None, 1.5, *[None] * 6]
     assert header_of(FileSource.of(path)) == ["x", "y"]
     path.write_text("x,x\n1,2\n")
     with pytest.raises(TableError, match="none of them twice"):

@@ -4,7 +4,8 @@ A CSV file has a header if the caller names a column, or says so (``header=True`
 numbers. The rule looks at no cell, as a cell may be data. For the same reason the cells of a first line are shown as
 the names there are only if the caller has said that it is a header, or if another named column is among them. Columns
 are divided by tabs in a ``.tsv`` file, else by the first of comma, semicolon and tab that divides the header line into
-cells among which the named columns are.
+cells among which the named columns are. Where semicolons divide them, a number may have a decimal comma, as programs
+write it where the comma is the decimal mark; ``1,234.5`` and ``1,234,567`` are refused there.
 
 A column is of floats, however whole its numbers look, or where its first cell is a date or a timestamp in ISO 8601, of
 these (``times``). All its cells must be of that kind, so no row by itself can choose the type of an answer: it can only
@@ -81,10 +82,13 @@ def csv_column(
 
     first = attempt(first_cell, _not_text(path, "CSV"), UNREADABLE) if times else ""
     item_type = pa.string() if any_text else _time_type(first) or pa.float64()
+    with_commas = delimiter == ";" and item_type in (pa.string(), pa.float64())
     item = _numbers if any_text else _times_of(item_type, sorted(nulls))
+    if with_commas:
+        item = _with_decimal_points(item or _cast_to(pa.float64(), sorted(nulls)))
 
     def open_reader(stream: Any) -> Any:
-        types = {name: item_type if item_type == pa.float64() else pa.string()} | dict.fromkeys(others, pa.string())
+        types = {name: pa.float64() if item is None else pa.string()} | dict.fromkeys(others, pa.string())
         return pc.open_csv(
             stream,
             read_options=pc.ReadOptions(block_size=BLOCK_BYTES, column_names=[name] if bare else None),
@@ -102,7 +106,8 @@ def csv_column(
                 return TableError(f"{path}: line {line} has {len(row)} fields; choose a column with --column.")
             if row and len(row) != len(names):
                 return TableError(f"{path}: line {line} has {len(row)} fields, the first line has {len(names)}.")
-            if row and not (any_text or row[at] in nulls or _is_of(item_type, row[at])):
+            cell = row[at].replace(",", ".", 1) if row and with_commas else row[at] if row else ""
+            if row and not (any_text or cell in nulls or _is_of(item_type, cell)):
                 is_header = "; if it is a header, name the column" if bare and line == 1 else ""
                 return _no_item(path, line, name, item_type, f"a missing value must be an empty field{is_header}")
         return damaged(path, "CSV")
@@ -258,6 +263,26 @@ def _numbers(texts: Any) -> Any:
 
     numbers = pc.if_else(pc.match_substring_regex(texts, NUMBER), texts, pa.scalar(None, texts.type))
     return numbers.cast(pa.float64())
+
+
+def _with_decimal_points(item: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same of texts whose first comma is a decimal point."""
+    import pyarrow.compute as pc
+
+    return lambda texts: item(pc.replace_substring(texts, ",", ".", max_replacements=1))
+
+
+def _cast_to(kind: Any, nulls: list[str]) -> Callable[[Any], Any]:
+    """How texts become items of this type, as a reader of CSV does it; Arrow's error where one is none."""
+    import pyarrow.compute as pc
+
+    def items(texts: Any) -> Any:
+        trimmed = pc.ascii_trim_whitespace(texts)
+        return pc.if_else(pc.is_in(trimmed, pa.array(nulls, pa.string())), pa.scalar(None, pa.string()), trimmed).cast(
+            kind
+        )
+
+    return items
 
 
 def _not_text(path: Path, kind: str) -> TableError:
