@@ -15,8 +15,7 @@ from rich.table import Table
 
 import dpfrugal as dpf
 from dpfrugal.engines.bracket_search import BracketedTable
-from dpfrugal.estimators.table.base.codes import Codes
-from dpfrugal.estimators.table.rows.engine_tables import Assigned, Columns, EngineTable, TableSource
+from dpfrugal.estimators.table.rows.engine_tables import Assigned, Columns, EngineTable, TableSource, Tallies
 
 SIZES = [(10**7, 1), (10**9, 1), (10**12, 1), (10**7, 1_000), (10**9, 1_000), (10**12, 1_000)]
 QUANTILES = [0.5, 0.99]
@@ -39,11 +38,11 @@ class Numbers(BracketedTable):
         self.scans += 1
         keys = {"key": np.arange(self.keys)} if self.keys > 1 else {}
         rows = np.full(self.keys, self.rows)
-        return pa.table({**keys, "rows": rows, "present": rows, "nobodies": np.zeros(self.keys, dtype=np.int64)})
+        return pa.table({**keys, "rows": rows, "present": rows, "nobodies": 0 * rows, "checksum": 0 * rows})
 
-    def sizes(self, assigned: Assigned, counts: Any) -> Codes:
-        """The rows of each group."""
-        return np.full(assigned.groups, self.rows, dtype=np.int64)
+    def tallies(self, assigned: Assigned, counts: Any) -> Tallies:
+        """The rows of each group that count."""
+        return Tallies.of(assigned, counts)
 
     def scan(self, brackets: Any, quantiles: int, *, counted: bool, by_value: bool) -> tuple[Any, Any]:
         """What lies in brackets of row numbers, each row once."""
@@ -71,6 +70,7 @@ class Numbers(BracketedTable):
         if not counted:
             return None, rows_found
         told = {"number": numbers, "rows": np.full(numbers.size, self.rows)}
+        told["checksum"] = 0 * told["rows"]
         told |= {f"below_{k}": low[k] for k in range(quantiles)} | {f"upto_{k}": high[k] + 1 for k in range(quantiles)}
         return pa.table(told), rows_found
 

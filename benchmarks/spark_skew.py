@@ -7,33 +7,20 @@ with the exact one, which is known from how the rows are made.
     python -m benchmarks.spark_skew [rows]
 """
 
-import itertools
 import shutil
 import sys
 import tempfile
 import time
-from typing import Any
 
 import numpy as np
-from py4j.protocol import Py4JJavaError
 
 import dpfrugal as dpf
 from dpfrugal.engines import spark as dps
+from tests.support.shuffles import shuffled
 
 ROWS = 100_000_000
 KEYS = 1_000
 MULTIPLIER = 48_271  # of the rows' numbers, modulo a prime: every value comes once
-
-
-def carried(spark: Any, first: int) -> tuple[int, int]:
-    """The records that the stages since ``first`` have written to shuffles, and the next stage."""
-    store, records = spark.sparkContext._jsc.sc().statusStore(), 0
-    for stage in itertools.count(first):
-        try:
-            records += store.lastStageAttempt(stage).shuffleWriteRecords()
-        except Py4JJavaError:
-            return records, stage
-    raise AssertionError
 
 
 def main(rows: int) -> None:
@@ -45,11 +32,11 @@ def main(rows: int) -> None:
         made = spark.range(rows, numPartitions=64).selectExpr(f"id * {MULTIPLIER} % 2147483647 AS x", f"{key} AS key")
         made.write.parquet(f"{folder}/table")
         table = spark.read.parquet(f"{folder}/table")
-        _, first = carried(spark, 0)
+        _, first = shuffled(spark, 0)
         begun = time.perf_counter()
         shown = dpf.quantiles_by(table, "x", 0.5, dpf.PureDP(epsilon=1.0), by="key", keys=np.arange(KEYS))
         took = time.perf_counter() - begun
-        records, _ = carried(spark, first)
+        records, _ = shuffled(spark, first)
     finally:
         shutil.rmtree(folder)
         spark.stop()

@@ -21,6 +21,7 @@ from dpfrugal.estimators.table.rows.engine_tables import (
     Columns,
     EngineTable,
     Found,
+    Tallies,
     checked_counts,
     engine_of,
 )
@@ -79,7 +80,7 @@ def opened(data: Any, value: str, by: tuple[str, ...] = (), person: str | None =
     return source.open(Columns(value, by, person, **limits))
 
 
-def grouped(table: EngineTable, by: tuple[str, ...]) -> tuple[list[tuple[Any, ...]], Assigned, Codes, list[Found]]:
+def grouped(table: EngineTable, by: tuple[str, ...]) -> tuple[list[tuple[Any, ...]], Assigned, Tallies, list[Found]]:
     """Every key that has no null as a group of its own: the keys, and what the engine finds for three quantiles."""
     counts = checked_counts(table, "omit")
     keep = np.ones(counts.num_rows, dtype=np.bool_)
@@ -88,9 +89,9 @@ def grouped(table: EngineTable, by: tuple[str, ...]) -> tuple[list[tuple[Any, ..
     counts = counts.filter(pa.array(keep))
     keys = counts.select(list(by)).append_column("group", pa.array(np.arange(counts.num_rows, dtype=np.int32)))
     assigned = Assigned(keys, counts.num_rows)
-    sizes = table.sizes(assigned, counts)
+    tallies = table.tallies(assigned, counts)
     names = list(zip(*(counts.column(name).to_pylist() for name in by), strict=True)) if by else [()]
-    return names, assigned, sizes, table.find(assigned, sizes, reaches(0.1, 0.5, 0.999))
+    return names, assigned, tallies, table.find(assigned, tallies, reaches(0.1, 0.5, 0.999))
 
 
 def codes_by_key(table: pa.Table, value: str, by: tuple[str, ...]) -> dict[tuple[Any, ...], Codes]:
@@ -109,9 +110,11 @@ def codes_by_key(table: pa.Table, value: str, by: tuple[str, ...]) -> dict[tuple
     return {key: np.sort(np.array(each, dtype=np.int64)) for key, each in found.items()}
 
 
-def check(found: list[Found], names: list[tuple[Any, ...]], sizes: Codes, true: dict[tuple[Any, ...], Codes]) -> None:
+def check(
+    found: list[Found], names: list[tuple[Any, ...]], tallies: Tallies, true: dict[tuple[Any, ...], Codes]
+) -> None:
     """All windows are exactly those of the sorted rows, and no group is missing or there twice."""
-    seen = np.sort(np.concatenate([each.groups for each in found]))
+    seen, sizes = np.sort(np.concatenate([each.groups for each in found])), tallies.sizes
     assert np.array_equal(seen, np.arange(len(names)))
     assert {name: int(size) for name, size in zip(names, sizes, strict=True) if size} == {
         name: codes.size for name, codes in true.items()

@@ -2,6 +2,7 @@
 
 import datetime
 from contextlib import ExitStack
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 from unittest import mock
@@ -88,8 +89,8 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def same_windows(hold: Holder, table: pa.Table, value: str, by: tuple[str, ...]) -> None:
     opened_ = opened(hold(table), value, by)
-    names, _, sizes, found = grouped(opened_, by)
-    check(found, names, sizes, codes_by_key(table, value, by))
+    names, _, tallies, found = grouped(opened_, by)
+    check(found, names, tallies, codes_by_key(table, value, by))
 
 
 def flights_for(hold: Holder) -> pa.Table:
@@ -267,9 +268,10 @@ def test_engines__at_most_so_many_rows_of_a_person_count(
     table = pa.table({"value": value, "key": key, "person": person})
     limits = {"max_items_per_person": 3} | ({} if most_keys is None else {"max_keys_per_person": most_keys})
     opened_ = opened(hold(table), "value", by, "person", **limits)
-    names, assigned, sizes, _ = grouped(opened_, by)
+    names, assigned, tallies, _ = grouped(opened_, by)
+    sizes = tallies.sizes
     reach, chosen = all_rows(int(sizes.max())), []
-    for part in opened_.find(assigned, sizes, [reach]):
+    for part in opened_.find(assigned, tallies, [reach]):
         windows = part.stretches[0].windows(reach.ranks(sizes[part.groups]))
         for at, group in enumerate(part.groups.tolist()):
             codes = windows.codes[windows.starts[at] : windows.starts[at + 1]]
@@ -289,7 +291,7 @@ def test_engines__at_most_so_many_rows_of_a_person_count(
             for each in np.unique(theirs):
                 assert np.count_nonzero(theirs == each) == min(3, np.count_nonzero(has == each))
     again = [
-        part.stretches[0].windows(reach.ranks(sizes[part.groups])) for part in opened_.find(assigned, sizes, [reach])
+        part.stretches[0].windows(reach.ranks(sizes[part.groups])) for part in opened_.find(assigned, tallies, [reach])
     ]
     assert np.array_equal(np.sort(np.concatenate([each.codes for each in again])), np.sort(all_))
 
@@ -303,8 +305,8 @@ def test_engines__person_is_chosen_by_chance_alone(hold: Holder) -> None:
     for _ in range(100):
         opened_ = opened(data, "value", (), "person", max_items_per_person=2)
         assigned = Assigned(pa.table({"group": pa.array([0], pa.int32())}), 1)
-        sizes = opened_.sizes(assigned, opened_.counts())
-        (found,) = opened_.find(assigned, sizes, [reach])
+        tallies = opened_.tallies(assigned, opened_.counts())
+        (found,) = opened_.find(assigned, tallies, [reach])
         np.add.at(times, found.stretches[0].windows(reach.ranks(two)).codes, 1)
     assert (np.abs(times - [50, 25, 25, 25, 25, 25, 25]) < 6 * np.sqrt(100 * 0.25 * 0.75)).all()
     assert times.sum() == 200
@@ -350,10 +352,10 @@ def test_engines__empty_tables(hold: Holder) -> None:
 
 def test_engines__a_table_that_changes_between_scans_is_refused(hold: Holder, narrow: None) -> None:
     opened_ = opened(hold(typed()), "integer", ("key",))
-    _, assigned, sizes, _ = grouped(opened_, ("key",))
+    _, assigned, tallies, _ = grouped(opened_, ("key",))
     for more in (1, -1):  # as if that many rows had gone, or come, since they were counted
         with pytest.raises(TableError, match="changed while it was read"):
-            opened_.find(assigned, sizes + more, [Reach(0.5, 10.0, 0.0)])
+            opened_.find(assigned, replace(tallies, sizes=tallies.sizes + more), [Reach(0.5, 10.0, 0.0)])
 
 
 def test_engines__the_ledger_is_charged_once_and_not_for_a_refusal(hold: Holder, tmp_path: Any) -> None:

@@ -17,10 +17,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.errors import TableError
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.kinds import Kind
-from dpfrugal.estimators.table.rows.engine_tables import CHANGED, Assigned, EngineTable, Found
+from dpfrugal.estimators.table.rows.engine_tables import Assigned, EngineTable, Found, Tallies, changed
 from dpfrugal.estimators.table.rows.keyed_rows import KeyedRows, coded
 from dpfrugal.estimators.table.rows.order_statistics import Reach
 from dpfrugal.estimators.table.rows.stretches import LEAST, MOST, GroupStretches, Ranges, places_from
@@ -41,7 +40,8 @@ TIES: Final = 2  # as many rows as codes in a sample: rows are counted by value
 class Brackets:
     """For some groups the ``share`` of their rows that a scan returns, of those between ``lows`` and ``highs``.
 
-    One array of codes for each quantile; ``LEAST`` and ``MOST`` mean that there is no bound.
+    One array of codes for each quantile; ``LEAST`` and ``MOST`` mean that there is no bound. Without quantiles
+    it is all rows.
     """
 
     groups: NDArray[np.int64]
@@ -52,12 +52,12 @@ class Brackets:
 
 @dataclass(frozen=True)
 class Scanned:
-    """What a scan has seen, raw: of each group the number of rows, those below each bracket and up to its end.
+    """What a scan has seen, raw: of each group the rows that count, those below each bracket and up to its end.
 
     ``codes`` are those of the rows in brackets, sorted within each group, as ``GroupStretches`` has them.
     """
 
-    rows: Codes = field(repr=False)
+    tallies: Tallies = field(repr=False)
     below: list[Codes] = field(repr=False)
     upto: list[Codes] = field(repr=False)
     codes: Codes = field(repr=False)
@@ -74,13 +74,25 @@ class BracketedTable(EngineTable):
 
         ``brackets`` is an Arrow table: the key columns, ``number`` (of the group), ``share``, and for each quantile k
         ``low_k`` and ``high_k`` in the type of the values, null where there is no bound. The first answer has
-        ``number``, ``rows``, ``below_k`` and ``upto_k``; None unless ``counted``. The second has ``number`` and
-        ``value``, in a random selection by ``share``; with ``by_value`` all of them, each value once, and ``times``.
+        ``number``, ``rows``, ``checksum``, ``below_k`` and ``upto_k``; None unless ``counted``. The second has
+        ``number`` and ``value``, in a random selection by ``share``; with ``by_value`` all of them, each value once,
+        and ``times``. Without quantiles all rows are within.
         """
 
-    def find(self, assigned: Assigned, sizes: Codes, reaches: Sequence[Reach]) -> list[Found]:
+    def whole(self, keys: Any, groups: int) -> tuple[Tallies, Codes, Codes]:
+        """All rows of some groups: their codes, sorted within each group, and where each group begins.
+
+        ``keys`` is an Arrow table: the key columns and ``number``, that of a group; some may have no key.
+        """
+        import pyarrow as pa
+
+        brackets = keys.append_column("share", pa.array(np.ones(keys.num_rows)))
+        counts, rows = self.scan(brackets, 0, counted=True, by_value=False)
+        return Tallies.placed(groups, counts, "number"), *by_group(rows, groups, self.kind)
+
+    def find(self, assigned: Assigned, tallies: Tallies, reaches: Sequence[Reach]) -> list[Found]:
         """For each group and quantile a stretch that has the ranks in reach."""
-        return _Search(self, assigned, sizes, reaches).found()
+        return _Search(self, assigned, tallies, reaches).found()
 
     def scanned(self, assigned: Assigned, brackets: Brackets, kind: Kind, *, counted: bool, by_value: bool) -> Scanned:
         """A scan, as codes by group."""
@@ -88,17 +100,16 @@ class BracketedTable(EngineTable):
         asked = _table_of(assigned, brackets, kind, self.value_type)
         counts, rows = self.scan(asked, quantiles, counted=counted, by_value=by_value)
         groups = brackets.groups.size
-        by_group = KeyedRows("raise", available())
         numbers: Codes | None = None
         if by_value:
             codes, starts, numbers = _by_value(rows, groups, kind)
         else:
-            for batch in rows.to_batches():
-                by_group.add(batch.column("value"), batch.column("number").to_numpy(), None, None)
-            codes, starts = by_group.by_group(np.arange(groups, dtype=np.int32), groups, kind)
+            codes, starts = by_group(rows, groups, kind)
         if counts is None:
-            nothing = [np.zeros(groups, dtype=np.int64)] * quantiles
-            return Scanned(np.diff(starts), nothing, nothing, codes, starts, numbers)
+            nothing = np.zeros(groups, dtype=np.int64)
+            return Scanned(
+                Tallies(nothing, nothing), [nothing] * quantiles, [nothing] * quantiles, codes, starts, numbers
+            )
         place = counts.column("number").to_numpy()
 
         def placed(name: str) -> Codes:
@@ -107,7 +118,15 @@ class BracketedTable(EngineTable):
             return found
 
         below, upto = ([placed(f"{name}_{k}") for k in range(quantiles)] for name in ("below", "upto"))
-        return Scanned(placed("rows"), below, upto, codes, starts, numbers)
+        return Scanned(Tallies.placed(groups, counts, "number"), below, upto, codes, starts, numbers)
+
+
+def by_group(rows: Any, groups: int, kind: Kind) -> tuple[Codes, Codes]:
+    """Codes sorted within each group, and where each group begins."""
+    held = KeyedRows("raise", available())
+    for batch in rows.to_batches():
+        held.add(batch.column("value"), batch.column("number").to_numpy(), None, None)
+    return held.by_group(np.arange(groups, dtype=np.int32), groups, kind)
 
 
 def _by_value(rows: Any, groups: int, kind: Kind) -> tuple[Codes, Codes, Codes]:
@@ -125,13 +144,8 @@ def _table_of(assigned: Assigned, brackets: Brackets, kind: Kind, value_type: An
     """The Arrow table that a scan is given."""
     import pyarrow as pa
 
-    number_of = np.full(assigned.groups, -1, dtype=np.int32)
-    number_of[brackets.groups] = np.arange(brackets.groups.size, dtype=np.int32)
-    numbers = number_of[assigned.keys.column("group").to_numpy()]
-    there = numbers >= 0
-    numbers = numbers[there]
-    table = assigned.keys.filter(pa.array(there)).drop_columns(["group"])
-    table = table.append_column("number", pa.array(numbers))
+    table = _numbered(assigned, brackets.groups)
+    numbers = table.column("number").to_numpy()
     table = table.append_column("share", pa.array(brackets.share[numbers]))
     for k, ends in enumerate(zip(brackets.lows, brackets.highs, strict=True)):
         for name, codes, none in zip(("low", "high"), ends, (LEAST, MOST), strict=True):
@@ -142,12 +156,25 @@ def _table_of(assigned: Assigned, brackets: Brackets, kind: Kind, value_type: An
     return table
 
 
+def _numbered(assigned: Assigned, groups: NDArray[np.int64]) -> Any:
+    """The keys of some groups, which are numbered anew."""
+    import pyarrow as pa
+
+    number_of = np.full(assigned.groups, -1, dtype=np.int32)
+    number_of[groups] = np.arange(groups.size, dtype=np.int32)
+    numbers = number_of[assigned.keys.column("group").to_numpy()]
+    there = numbers >= 0
+    table = assigned.keys.filter(pa.array(there)).drop_columns(["group"])
+    return table.append_column("number", pa.array(numbers[there]))
+
+
 class _Search:
     """From no bounds to brackets that hold the wanted ranks, for all groups at once."""
 
-    def __init__(self, table: BracketedTable, assigned: Assigned, sizes: Codes, reaches: Sequence[Reach]) -> None:
-        self._table, self._assigned, self._sizes, self._kind = table, assigned, sizes, table.kind
-        self._ranges = [reach.ranks(sizes) for reach in reaches]
+    def __init__(self, table: BracketedTable, assigned: Assigned, tallies: Tallies, reaches: Sequence[Reach]) -> None:
+        self._table, self._assigned, self._tallies, self._kind = table, assigned, tallies, table.kind
+        self._sizes = tallies.sizes
+        self._ranges = [reach.ranks(self._sizes) for reach in reaches]
 
     def found(self) -> list[Found]:
         """All groups; those that were found together in one answer."""
@@ -161,12 +188,13 @@ class _Search:
         return self._table.scanned(self._assigned, brackets, self._kind, counted=counted, by_value=by_value)
 
     def _whole(self, groups: NDArray[np.int64]) -> Found:
-        """All rows of groups: one bracket without bounds serves all quantiles."""
+        """All rows of groups: one stretch without bounds serves all quantiles."""
         least, most = (np.full(groups.size, end, dtype=np.int64) for end in (LEAST, MOST))
-        seen, sizes = self._scan(Brackets(groups, np.ones(groups.size), [least], [most])), self._sizes[groups]
-        if not np.array_equal(np.diff(seen.starts), sizes):
+        seen, codes, starts = self._table.whole(_numbered(self._assigned, groups), groups.size)
+        self._tallies[groups].check(seen)
+        if not np.array_equal(np.diff(starts), seen.sizes):
             raise changed()
-        stretch = GroupStretches(sizes, least, most, np.zeros_like(sizes), seen.codes, seen.starts)
+        stretch = GroupStretches(seen.sizes, least, most, np.zeros_like(seen.sizes), codes, starts)
         return Found(groups, (stretch,) * len(self._ranges))
 
     def _bracketed(self, groups: NDArray[np.int64], wanted: Codes) -> list[Found]:
@@ -181,8 +209,7 @@ class _Search:
             last = ties or expected <= budget or expected > 0.5 * inside.sum()
             brackets = narrow.brackets(np.full(narrow.groups.size, float(last)))
             seen = self._scan(brackets, counted=True, by_value=ties and last)
-            if not np.array_equal(seen.rows, self._sizes[narrow.groups]):
-                raise changed()
+            self._tallies[narrow.groups].check(seen.tallies)
             narrow = _Outer(narrow.groups, narrow.lows, narrow.highs, seen.below, seen.upto)
             hit = self._hit(narrow)
             if last:
@@ -318,8 +345,3 @@ def _upto(seen: Scanned, codes: Codes) -> Codes:
 def _counted(seen: Scanned, which: NDArray[np.bool_]) -> Codes:
     total = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(which)])
     return np.diff(total[seen.starts])
-
-
-def changed() -> TableError:
-    """The refusal of rows that are not the same ones at each scan."""
-    return TableError(CHANGED)

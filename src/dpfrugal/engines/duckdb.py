@@ -15,8 +15,14 @@ import numpy as np
 
 from dpfrugal.engines import missing
 from dpfrugal.engines.bracket_search import BracketedTable
-from dpfrugal.estimators.table.base.codes import Codes
-from dpfrugal.estimators.table.rows.engine_tables import Assigned, Columns, EngineTable, TableSource
+from dpfrugal.estimators.table.rows.engine_tables import (
+    HASHES,
+    Assigned,
+    Columns,
+    EngineTable,
+    TableSource,
+    Tallies,
+)
 from dpfrugal.inputs import dataframes
 
 try:
@@ -49,6 +55,12 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def _checksum(value: str, present: str = "TRUE") -> str:
+    """The sum of the hashes of values."""
+    hashes = f"sum(CAST(hash({value}) % {HASHES} AS BIGINT)) FILTER ({present})"
+    return f"CAST(coalesce({hashes}, 0) AS BIGINT) AS checksum"
+
+
 def _with_spans(table: Any, kind: str) -> Any:
     """The columns of values and bounds as this type: of spans of time, or of integers."""
     import pyarrow as pa
@@ -73,8 +85,9 @@ class DuckDBTable(BracketedTable):
         self._keys = [f"key_{k}" for k in range(len(columns.by))]
         self._own, self._equal = [f"own_{k}" for k in range(len(columns.by))], "="
         self._spans = kinds[columns.value] == "INTERVAL"  # in microseconds, a month of 30 days: as DuckDB orders them
+        self._value = f"epoch_us({value})" if self._spans else value
         named = [
-            f"{f'epoch_us({value})' if self._spans else value} AS value",
+            f"{self._value} AS value",
             *(f"{quoted(name)} AS key_{k}" for k, name in enumerate(columns.by)),
         ]
         if columns.person is not None:
@@ -97,24 +110,21 @@ class DuckDBTable(BracketedTable):
         persons = "0" if self._columns.person is None else f"count(*) FILTER ({quoted(self._columns.person)} IS NULL)"
         by = ", ".join(quoted(name) for name in self._columns.by)
         sums = f"count(*) AS rows, count(*) FILTER ({self._present}) AS present, {persons} AS nobodies"
+        sums += f", {_checksum(self._value, self._present)}"
         found = self._queried(
             f"SELECT {by + ', ' if by else ''}{sums} FROM {self._view}" + (f" GROUP BY {by}" if by else "")
         )
-        return found.rename_columns([*self._columns.by, "rows", "present", "nobodies"])
+        return found.rename_columns([*self._columns.by, "rows", "present", "nobodies", "checksum"])
 
-    def sizes(self, assigned: Assigned, counts: Any) -> Codes:
-        """The rows of each group."""
+    def tallies(self, assigned: Assigned, counts: Any) -> Tallies:
+        """The rows of each group that count."""
         if any(column.null_count for column in assigned.keys.columns):
             self._equal = "IS NOT DISTINCT FROM"
         if self._columns.person is None:
-            found = np.zeros(assigned.groups, dtype=np.int64)
-            np.add.at(found, assigned.keys.column("group").to_numpy(), counts.column("present").to_numpy())
-            return found
+            return Tallies.of(assigned, counts)
         self._everyone = assigned.keys.rename_columns([*self._own, "group"])
         rows = self._queried(self._counting(0), assigned.keys.rename_columns([*self._own, "number"]))
-        found = np.zeros(assigned.groups, dtype=np.int64)
-        found[rows.column("number").to_numpy()] = rows.column("rows").to_numpy()
-        return found
+        return Tallies.placed(assigned.groups, rows, "number")
 
     def scan(self, brackets: Any, quantiles: int, *, counted: bool, by_value: bool) -> tuple[Any, Any]:
         """Counts and rows from one statement, and so from one state of the table."""
@@ -122,14 +132,18 @@ class DuckDBTable(BracketedTable):
         inside = " OR ".join(
             f"(value >= low_{k} OR low_{k} IS NULL) AND (value <= high_{k} OR high_{k} IS NULL)"
             for k in range(quantiles)
-        )
+        ) or "TRUE"  # fmt: skip
         if self._spans:
             table = _with_spans(table, "int64")
         share = float(np.max(table.column("share").to_numpy(), initial=0.0))
         most = f"random() < {share!r}" if share < 1 else "TRUE"
         chosen = f"({inside}) AND (share >= 1 OR random() * {share!r} < share)"
         empty = ", ".join(
-            ["NULL::BIGINT AS rows", *(f"NULL::BIGINT AS {e}_{k}" for k in range(quantiles) for e in ENDS)]
+            [
+                "NULL::BIGINT AS rows",
+                "NULL::BIGINT AS checksum",
+                *(f"NULL::BIGINT AS {e}_{k}" for k in range(quantiles) for e in ENDS),
+            ]
         )
         times = "count(*)" if by_value else "NULL::BIGINT"
         rows = f"SELECT number, value, {times} AS times, {empty} FROM {self._joined(most)} WHERE {chosen}"
@@ -151,7 +165,15 @@ class DuckDBTable(BracketedTable):
             f"count(*) FILTER (value <= high_{k} OR high_{k} IS NULL) AS upto_{k}"
             for k in range(quantiles)
         )
-        return f"SELECT number, count(*) AS rows{ends} FROM {self._joined('TRUE')} GROUP BY number"
+        sums = f"count(*) AS rows, {_checksum('value')}{ends}"
+        if quantiles or self._columns.person is not None or not self._keys:
+            return f"SELECT number, {sums} FROM {self._joined('TRUE')} GROUP BY number"
+        keys = ", ".join(self._keys)  # rows of a key are added up before it is joined
+        rows = (
+            f"SELECT {keys}, {sums} FROM (SELECT {self._named} FROM {self._view} WHERE {self._present}) GROUP BY {keys}"
+        )
+        added = ", ".join(f"CAST(sum({name}) AS BIGINT) AS {name}" for name in ("rows", "checksum"))
+        return f"SELECT number, {added} FROM ({rows}) {self._join('dpfrugal_brackets')} GROUP BY number"
 
     def _joined(self, most: str) -> str:
         """The rows that count, with the brackets of their group."""

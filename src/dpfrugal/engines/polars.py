@@ -16,7 +16,15 @@ import numpy as np
 from dpfrugal.engines import missing
 from dpfrugal.engines.bracket_search import BracketedTable
 from dpfrugal.estimators.table.base.codes import Codes
-from dpfrugal.estimators.table.rows.engine_tables import Assigned, Columns, EngineTable, TableSource
+from dpfrugal.estimators.table.rows.engine_tables import (
+    HASHES,
+    Assigned,
+    Columns,
+    EngineTable,
+    TableSource,
+    Tallies,
+)
+from dpfrugal.estimators.table.rows.keyed_rows import sorted_in_groups
 from dpfrugal.inputs import dataframes
 from dpfrugal.inputs.arrow_arrays import chunked
 
@@ -28,20 +36,24 @@ except ModuleNotFoundError:
 
 def source_of(data: Any) -> TableSource | None:
     """A frame, lazy or not; None for anything else of Polars's."""
-    return _Frame(data.lazy()) if isinstance(data, pl.DataFrame | pl.LazyFrame) else None
+    return (
+        _Frame(data.lazy(), held=isinstance(data, pl.DataFrame))
+        if isinstance(data, pl.DataFrame | pl.LazyFrame)
+        else None
+    )
 
 
 class _Frame(TableSource):
     groups_nulls = True
 
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
+    def __init__(self, frame: Any, *, held: bool) -> None:
+        self._frame, self._held = frame, held
 
     def open(self, columns: Columns) -> EngineTable:
         schema = dataframes.run(self._frame.collect_schema)
         dataframes.present(columns.names, list(schema.names()))
         empty = chunked(pl.Series([], dtype=schema[columns.value]))
-        return PolarsTable(self._frame, schema, columns, empty.type)
+        return PolarsTable(self._frame, schema, columns, empty.type, held=self._held)
 
 
 def _collected(*frames: Any) -> list[Any]:
@@ -58,7 +70,7 @@ NUMBER: Final = pl.lit(0, pl.Int32).alias("number")  # of the only group
 class PolarsTable(BracketedTable):
     """Columns of a frame: ``value``, ``key_0``, ``key_1``, …, and ``person``."""
 
-    def __init__(self, frame: Any, schema: Any, columns: Columns, value_type: Any) -> None:
+    def __init__(self, frame: Any, schema: Any, columns: Columns, value_type: Any, *, held: bool) -> None:
         self._columns, self._value_type = columns, value_type
         self._seed = secrets.randbits(62)
         self._everyone: Any = None
@@ -76,6 +88,11 @@ class PolarsTable(BracketedTable):
         self._present = value.is_not_null()
         if schema[columns.value].is_float():
             self._present &= value.is_not_nan()
+        # A frame that is in memory cannot change; what a plan gives may be others each time.
+        hashes = (value.hash() % HASHES).cast(pl.Int64)
+        self._checksum = (pl.lit(0, pl.Int64) if held else hashes.sum()).alias("checksum")
+        self._present_checksum = (pl.lit(0, pl.Int64) if held else hashes.filter(self._present).sum()).alias("checksum")
+        self._distinct = 0  # keys that were counted
 
     @property
     def value_type(self) -> Any:
@@ -86,22 +103,21 @@ class PolarsTable(BracketedTable):
         """The rows of each key."""
         nobodies = pl.lit(0) if self._columns.person is None else pl.col("person").is_null().sum()
         sums = [pl.len().alias("rows"), self._present.sum().alias("present"), nobodies.alias("nobodies")]
+        sums.append(self._present_checksum)
         plan = self._rows.group_by(self._keys).agg(sums) if self._keys else self._rows.select(sums)
         (found,) = _collected(plan.with_columns(pl.col("rows", "present", "nobodies").cast(pl.Int64)))
-        return found.rename_columns([*self._columns.by, "rows", "present", "nobodies"])
+        self._distinct = found.num_rows
+        return found.rename_columns([*self._columns.by, "rows", "present", "nobodies", "checksum"])
 
-    def sizes(self, assigned: Assigned, counts: Any) -> Codes:
-        """The rows of each group."""
-        found = np.zeros(assigned.groups, dtype=np.int64)
+    def tallies(self, assigned: Assigned, counts: Any) -> Tallies:
+        """The rows of each group that count."""
         self._nulls = any(column.null_count for column in assigned.keys.columns)
         if self._columns.person is None:
-            np.add.at(found, assigned.keys.column("group").to_numpy(), counts.column("present").to_numpy())
-            return found
+            return Tallies.of(assigned, counts)
         self._everyone = pl.DataFrame(pl.from_arrow(assigned.keys.rename_columns([*self._keys, "group"]))).lazy()
-        plan = self._joined(self._everyone.rename({"group": "number"})).group_by("number").agg(pl.len())
-        (rows,) = _collected(plan)
-        found[rows.column("number").to_numpy()] = rows.column("len").to_numpy()
-        return found
+        plan = self._joined(self._everyone.rename({"group": "number"})).group_by("number")
+        (rows,) = _collected(plan.agg(pl.len().cast(pl.Int64).alias("rows"), self._checksum))
+        return Tallies.placed(assigned.groups, rows, "number")
 
     def scan(self, brackets: Any, quantiles: int, *, counted: bool, by_value: bool) -> tuple[Any, Any]:
         """Counts and rows from one run of the plan."""
@@ -112,7 +128,8 @@ class PolarsTable(BracketedTable):
         ends = [(bound(f"low_{k}"), bound(f"high_{k}")) for k in range(quantiles)]
         least = [low.is_null() | (value >= low) for low, _ in ends]
         most = [high.is_null() | (value <= high) for _, high in ends]
-        inside = pl.any_horizontal(*(low & high for low, high in zip(least, most, strict=True)))
+        within = [low & high for low, high in zip(least, most, strict=True)]
+        inside = pl.any_horizontal(*within) if within else pl.lit(True)
         share = float(np.max(frame["share"].to_numpy(), initial=0.0))
         rows = self._joined(frame.lazy(), share).filter(inside & (share > 0))
         if self._keys and share < 1:
@@ -122,13 +139,29 @@ class PolarsTable(BracketedTable):
         rows = rows.select("number", "value", *(["times"] if by_value else []))
         if not counted:
             return None, *_collected(rows)
-        sums = [pl.len().alias("rows")]
+        sums = [pl.len().alias("rows"), self._checksum]
         for k in range(quantiles):
             sums += [(~least[k]).sum().alias(f"below_{k}"), most[k].sum().alias(f"upto_{k}")]
         joined = self._joined(frame.lazy())
         counts = joined.group_by("number").agg(sums) if self._keys else joined.select(NUMBER, *sums)
         found, counts = _collected(rows, counts)
         return counts, found
+
+    def whole(self, keys: Any, groups: int) -> tuple[Tallies, Codes, Codes]:
+        """All rows of some groups: where each key is a group of its own, Polars puts the rows of each together."""
+        numbers = keys.column("number").to_numpy()
+        if not self._keys or self._columns.person is not None or np.unique(numbers).size != numbers.size:
+            return super().whole(keys, groups)
+        frame = pl.DataFrame(pl.from_arrow(keys.rename_columns([*self._keys, "number"]))).lazy()
+        rows = self._rows.filter(self._present)
+        if numbers.size < self._distinct:  # rows of other keys are not put together
+            rows = rows.join(frame.select(self._keys), on=self._keys, how="semi", nulls_equal=self._nulls)
+        grouped = rows.group_by(self._keys).agg(pl.col("value"), pl.len().cast(pl.Int64).alias("rows"), self._checksum)
+        joined = grouped.join(frame, on=self._keys, nulls_equal=self._nulls)
+        (found,) = _collected(joined.select("number", "rows", "checksum", "value").sort("number"))
+        tallies = Tallies.placed(groups, found, "number")
+        starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(tallies.sizes)])
+        return tallies, sorted_in_groups([part.flatten() for part in found.column("value").chunks], starts), starts
 
     def _joined(self, brackets: Any, share: float = 1.0) -> Any:
         """The rows that count, or about a share of them, with the brackets of their group."""

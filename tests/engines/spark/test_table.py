@@ -1,27 +1,15 @@
 """Spark: no key's rows come together on an executor; what is shuffled are sums."""
 
-import itertools
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JJavaError
 
 import dpfrugal as dpf
 from dpfrugal.engines import bracket_search
+from tests.support.shuffles import shuffled
 
 pytestmark = pytest.mark.spark
 GUARANTEE = dpf.PureDP(epsilon=1.0)
-
-
-def shuffled(spark: Any, first: int) -> tuple[int, int]:
-    """How many records the stages since ``first`` have written to a shuffle, by Spark's count; and the next stage."""
-    store, records = spark.sparkContext._jsc.sc().statusStore(), 0
-    for stage in itertools.count(first):
-        try:
-            records += store.lastStageAttempt(stage).shuffleWriteRecords()
-        except Py4JJavaError:
-            return records, stage
-    raise AssertionError
 
 
 @pytest.mark.parametrize("keyed", [False, True])

@@ -125,7 +125,7 @@ class Dropping:
         return self._connection.cursor()
 
 
-@pytest.mark.parametrize("statements", [0, 1, 2, 3])
+@pytest.mark.parametrize("statements", [0, 1, 2, 3, 4, 5])
 def test_sql__a_connection_that_drops_releases_nothing_and_says_what_was_charged(
     orders: Any, tmp_path: Any, statements: int
 ) -> None:
@@ -149,7 +149,7 @@ def test_sql__rows_that_come_between_the_statements_are_refused(orders: Any) -> 
             return self._connection.cursor()
 
     with pytest.raises(TableError, match="changed while it was read"):
-        sql.private_quantiles(Busy(orders, 4), "orders", "amount", 0.5, GUARANTEE, dialect="sqlite")
+        sql.private_quantiles(Busy(orders, 5), "orders", "amount", 0.5, GUARANTEE, dialect="sqlite")
 
 
 def test_sql__a_column_without_a_declared_type_holds_floats(orders: Any) -> None:

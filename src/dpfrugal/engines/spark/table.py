@@ -13,12 +13,12 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.window import Window
 
-from dpfrugal.engines.bracket_search import BracketedTable
+from dpfrugal.engines.bracket_search import BracketedTable, by_group
 from dpfrugal.engines.spark.actions import act
 from dpfrugal.engines.spark.columns import STREAM, arrow_type, reference
 from dpfrugal.errors import ParameterTypeError
 from dpfrugal.estimators.table.base.codes import Codes
-from dpfrugal.estimators.table.rows.engine_tables import Assigned, Columns, EngineTable, TableSource
+from dpfrugal.estimators.table.rows.engine_tables import HASHES, Assigned, Columns, EngineTable, TableSource, Tallies
 from dpfrugal.inputs import dataframes
 
 
@@ -70,21 +70,20 @@ class SparkTable(BracketedTable):
         nobodies = F.lit(0) if self._columns.person is None else F.count_if(F.col("person").isNull())
         sums = [F.count(F.lit(1)).alias("rows"), F.count_if(self._present).alias("present")]
         sums.append(nobodies.cast("bigint").alias("nobodies"))
+        sums.append(_checksum(self._present))
         found = act(self._rows.groupBy(*self._keys).agg(*sums).toArrow)
-        return found.rename_columns([*self._columns.by, "rows", "present", "nobodies"])
+        return found.rename_columns([*self._columns.by, "rows", "present", "nobodies", "checksum"])
 
-    def sizes(self, assigned: Assigned, counts: Any) -> Codes:
-        """The rows of each group."""
+    def tallies(self, assigned: Assigned, counts: Any) -> Tallies:
+        """The rows of each group that count."""
         self._nulls_are_keys = any(column.null_count for column in assigned.keys.columns)
-        found = np.zeros(assigned.groups, dtype=np.int64)
         if self._columns.person is None:
-            np.add.at(found, assigned.keys.column("group").to_numpy(), counts.column("present").to_numpy())
-            return found
+            return Tallies.of(assigned, counts)
         self._everyone = self._uploaded(assigned.keys.rename_columns([*self._keys, "group"]))
-        rows = self._chosen(self._rows.where(self._present)).groupBy("group").count()
-        table = act(rows.toArrow)
-        found[table.column("group").to_numpy()] = table.column("count").to_numpy()
-        return found
+        rows = self._chosen(self._rows.where(self._present)).groupBy("group")
+        return Tallies.placed(
+            assigned.groups, act(rows.agg(F.count(F.lit(1)).alias("rows"), _checksum()).toArrow), "group"
+        )
 
     def scan(self, brackets: Any, quantiles: int, *, counted: bool, by_value: bool) -> tuple[Any, Any]:
         """Counts and rows from one job: sums by group, by where a row lies, and by its value within brackets."""
@@ -92,7 +91,7 @@ class SparkTable(BracketedTable):
         value = F.col("value")
         below = [F.coalesce(value < F.col(f"low_{k}"), F.lit(False)) for k in range(quantiles)]
         upto = [F.coalesce(value <= F.col(f"high_{k}"), F.lit(True)) for k in range(quantiles)]
-        inside = F.lit(False)
+        inside = F.lit(not quantiles)
         for low, high in zip(below, upto, strict=True):
             inside |= ~low & high
         joined = self._joined(self._uploaded(table))
@@ -106,10 +105,22 @@ class SparkTable(BracketedTable):
         place = F.lit(0)  # one bit for each end: on which side of it a row lies
         for k in range(quantiles):
             place = place + below[k].cast("int") * (1 << 2 * k) + upto[k].cast("int") * (2 << 2 * k)
-        own = joined.select("number", place.alias("place"), F.when(kept, value).alias("value"))
-        sums = own.groupBy("number", "place", "value").agg(F.count(F.lit(1)).alias("times"))
+        own = joined.select("number", place.alias("place"), F.when(kept, value).alias("value"), _hash().alias("hash"))
+        sums = own.groupBy("number", "place", "value").agg(
+            F.count(F.lit(1)).alias("times"), F.sum("hash").alias("hashes")
+        )
         found = act(sums.toArrow)
         return _counts_of(found, quantiles), self._repeated(found.filter(found.column("value").is_valid()), by_value)
+
+    def whole(self, keys: Any, groups: int) -> tuple[Tallies, Codes, Codes]:
+        """All rows of some groups, each with its hash: nothing is shuffled."""
+        table = self._uploaded(keys.rename_columns([*self._keys, "number"]))
+        rows = self._joined(table).select("number", "value", _hash().cast("int").alias("hash"))
+        found = act(rows.toArrow)
+        numbers = found.column("number").to_numpy()
+        checksums = np.zeros(groups, dtype=np.int64)
+        np.add.at(checksums, numbers, found.column("hash").to_numpy())
+        return Tallies(np.bincount(numbers, minlength=groups), checksums), *by_group(found, groups, self.kind)
 
     def _with_times(self, rows: Any, by_value: bool) -> Any:
         if by_value:
@@ -177,13 +188,25 @@ class SparkTable(BracketedTable):
         return rows.where(kept).select(*self._keys, "group", "value")
 
 
+def _hash() -> Any:
+    return F.xxhash64("value").bitwiseAND(F.lit(HASHES - 1))
+
+
+def _checksum(present: Any = True) -> Any:
+    """The sum of the hashes of values."""
+    hashes = F.sum(F.when(F.lit(True) if present is True else present, _hash()))
+    return F.coalesce(hashes, F.lit(0)).alias("checksum")
+
+
 def _counts_of(found: Any, quantiles: int) -> Any:
     """The rows of each group, those below each bracket, and up to its end, from sums by place."""
     import pyarrow as pa
 
     numbers, place, times = (found.column(name).to_numpy() for name in ("number", "place", "times"))
     groups = int(numbers.max(initial=-1)) + 1
-    columns = {"number": np.arange(groups), "rows": np.bincount(numbers, times, groups)}
+    checksum = np.zeros(groups, dtype=np.int64)
+    np.add.at(checksum, numbers, found.column("hashes").to_numpy())
+    columns = {"number": np.arange(groups), "rows": np.bincount(numbers, times, groups), "checksum": checksum}
     for k in range(quantiles):
         for bit, name in enumerate(("below", "upto")):
             columns[f"{name}_{k}"] = np.bincount(numbers, times * (place >> (2 * k + bit) & 1), groups)

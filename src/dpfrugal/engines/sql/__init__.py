@@ -18,6 +18,7 @@ from dpfrugal import parameters
 from dpfrugal.engines.sql.connections import dialect_of
 from dpfrugal.engines.sql.statements import Statements
 from dpfrugal.engines.sql.table import DatabaseTable
+from dpfrugal.errors import ParameterTypeError
 from dpfrugal.estimators.table.choices.answers import reaches_of
 from dpfrugal.estimators.table.choices.plan import Asked, plan_of
 from dpfrugal.estimators.table.private_quantiles import interval_rule
@@ -59,10 +60,12 @@ def private_quantiles(
     9
     """
     found = dialect_of(connection, dialect)
+    _checked_column(column)
     if explain:
         return _explained(found, table, column, (), where, quantiles, guarantee, options)
     source = DatabaseTable(connection, found, table, where)
-    release: TableRelease = quantiles_of_table(source, quantiles, guarantee, column=column, **options)
+    with source.one_state():
+        release: TableRelease = quantiles_of_table(source, quantiles, guarantee, column=column, **options)
     return release
 
 
@@ -92,12 +95,19 @@ def quantiles_by(
     [{'key': 'north', 'value': 7}, {'key': 'south', 'value': 9}]
     """
     found = dialect_of(connection, dialect)
+    _checked_column(column)
     if explain:
         names = (by,) if isinstance(by, str) else tuple(by)
         return _explained(found, table, column, names, where, quantiles, guarantee, options)
-    return quantiles_of_groups(
-        DatabaseTable(connection, found, table, where), column, quantiles, guarantee, by=by, **options
-    )
+    source = DatabaseTable(connection, found, table, where)
+    with source.one_state():
+        return quantiles_of_groups(source, column, quantiles, guarantee, by=by, **options)
+
+
+def _checked_column(column: Any) -> None:
+    """Refuse what is not the name of a column."""
+    if not isinstance(column, str):
+        raise ParameterTypeError(f"column must be the name of a column, not {type(column).__name__}.")
 
 
 def _explained(

@@ -1,9 +1,12 @@
 """A connection of a driver: which dialect it speaks, and what a statement gives, as an Arrow table."""
 
 import datetime
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
+from dpfrugal.engines.sql.statements import SPANS
 from dpfrugal.errors import ItemTypeError, ParameterError, ParameterTypeError
 from dpfrugal.inputs.dataframes import run
 
@@ -24,16 +27,19 @@ DIALECTS: Final = {
     "mysql": "mysql",
 }
 # How a driver marks a bound parameter, where its package does not say so.
-STYLES: Final = {"adbc_driver_manager": "numeric_dollar", "_duckdb": "qmark"}
+STYLES: Final = {"adbc_driver_manager": "numeric_dollar", "_duckdb": "qmark", "chdb": "qmark"}
 FAILED: Final = (
     "connection: a statement failed, or the connection was lost; nothing was released. explain=True shows the "
     "statements."
 )
+# A transaction of PostgreSQL's that sees one state of the database, and changes nothing.
+ONE_STATE: Final = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 SAVEPOINT: Final = "dpfrugal_savepoint"
 # Of PostgreSQL: the type of a column by its number.
 POSTGRES: Final = {
     16: "BOOLEAN", 20: "BIGINT", 21: "SMALLINT", 23: "INT", 700: "REAL", 701: "DOUBLE PRECISION", 1082: "DATE",
-    1114: "TIMESTAMP", 1184: "TIMESTAMPTZ", 1700: "DECIMAL",
+    1114: "TIMESTAMP", 1184: "TIMESTAMPTZ", 1186: "INTERVAL", 1700: "DECIMAL",
+    25: "TEXT", 114: "JSON", 790: "MONEY", 1042: "CHAR", 1043: "VARCHAR", 1083: "TIME", 1266: "TIMETZ", 2950: "UUID",
 }  # fmt: skip
 
 
@@ -76,7 +82,11 @@ class Connection:
             raise ParameterTypeError(
                 f"connection must be one of a Python DB-API 2.0 or ADBC driver, not {type(connection).__name__}."
             )
+        if inspect.iscoroutinefunction(getattr(connection, "commit", None)):
+            raise ParameterTypeError("connection must be one that is not asynchronous: the driver has both.")
         self.raw, self.dialect, self._name = connection, dialect, library_of(connection)
+        self.steady = False  # whether all statements see one state of the database
+        self._duckdb = _of_duckdb(connection) if self._name in ("duckdb", "_duckdb") else None
 
     @property
     def adbc(self) -> bool:
@@ -91,7 +101,7 @@ class Connection:
         known = STYLES.get(self._name, getattr(sys.modules.get(self._name), "paramstyle", "qmark"))
         if self.adbc:
             return "numeric_dollar" if self.dialect == "postgres" else "qmark"
-        return "format" if known == "pyformat" or self._name == "chdb" else str(known)
+        return "format" if known == "pyformat" else str(known)
 
     def queried(self, sql: str, parameters: Sequence[Any], types: Sequence[Any | None]) -> Any:
         """The rows of a statement as an Arrow table, whose columns have these types; None where it is the driver's."""
@@ -102,10 +112,70 @@ class Connection:
         found: dict[str, Any] = run(lambda: self._safely(lambda cursor: self._described(cursor, sql)), FAILED)
         return found
 
-    def _safely(self, action: Callable[[Any], Any]) -> Any:
-        """What a cursor gives. A statement that fails leaves the caller's transaction as it was before it."""
+    @contextmanager
+    def one_state(self) -> Iterator[None]:
+        """Within it all statements see one state of the database, if no transaction of the caller's is open.
+
+        The connection is then left as it was found. A transaction that is open stays as it is.
+        """
+        end = self._begun()
+        self.steady = end is not None
+        try:
+            yield
+        finally:
+            self.steady = False
+            if end is not None:
+                with suppress(Exception):  # what was released is released, also if the connection has gone
+                    end()
+
+    def _begun(self) -> Callable[[], Any] | None:
+        """How to end a transaction that was begun here; None where there is one already, or none can be had."""
+        if self.dialect in ("sqlite", "duckdb") and not self.adbc:
+            open_ = self.dialect == "duckdb" and self._is_in_transaction()
+            return (lambda: self._alone("COMMIT")) if not open_ and self._alone("BEGIN") else None
+        if self.dialect != "postgres" or self._name not in ("psycopg", "psycopg2"):
+            return None
+        info = getattr(self.raw, "info", None)
+        if getattr(info, "transaction_status", None) != 0:  # 0: idle
+            return None
+        if not self.raw.autocommit:  # the driver begins a transaction by itself
+            begun = self._alone(f"SET TRANSACTION {ONE_STATE}")
+            return self.raw.rollback if begun else None
+        return (lambda: self._alone("ROLLBACK")) if self._alone(f"BEGIN {ONE_STATE}") else None
+
+    def _is_in_transaction(self) -> bool:
+        """Of DuckDB, where a BEGIN within a transaction would end it: its number changes with each statement else."""
+        text = "SELECT txid_current()"
+        try:
+            with self._cursor() as cursor:
+                first, second = (cursor.execute(text).fetchall() for _ in range(2))
+        except Exception:  # of a transaction that has failed, or of no DuckDB
+            return True
+        return bool(first == second)
+
+    def _alone(self, sql: str) -> bool:
+        """Whether a statement that gives nothing could be run."""
+        try:
+            with self._cursor() as cursor:
+                return _executed(cursor, sql)
+        except Exception:  # of a connection that is closed
+            return False
+
+    @contextmanager
+    def _cursor(self) -> Iterator[Any]:
+        """A cursor; of DuckDB the connection itself, as a cursor there is another connection."""
+        if self._duckdb is not None:
+            yield self._duckdb
+            return
         cursor = self.raw.cursor()
         try:
+            yield cursor
+        finally:
+            cursor.close()
+
+    def _safely(self, action: Callable[[Any], Any]) -> Any:
+        """What a cursor gives. A statement that fails leaves the caller's transaction as it was before it."""
+        with self._cursor() as cursor:
             # A driver of ADBC accepts nothing but the end of a transaction in which a statement failed.
             saves = self.dialect == "postgres" and not self.adbc
             if not saves or not _executed(cursor, f"SAVEPOINT {SAVEPOINT}"):
@@ -119,8 +189,6 @@ class Connection:
                     _executed(cursor, f"ROLLBACK TO SAVEPOINT {SAVEPOINT}")
                 _executed(cursor, f"RELEASE SAVEPOINT {SAVEPOINT}")
             return found
-        finally:
-            cursor.close()
 
     def _described(self, cursor: Any, sql: str) -> dict[str, Any]:
         table = _arrow_of(cursor, sql, ())
@@ -133,15 +201,26 @@ class Connection:
         """The type of a column as a driver describes it."""
         code, precision, scale = told[1], told[4], told[5]
         if self.dialect == "postgres" and isinstance(code, int):
-            text = POSTGRES.get(code, "TEXT")
+            text = POSTGRES.get(code, "another type")
             return f"DECIMAL({precision}, {scale})" if text == "DECIMAL" and precision else text
         return str(code)
+
+
+def _of_duckdb(connection: Any) -> Any:
+    """The connection, which sees its own transaction and temporary tables; another one while it gives a result."""
+    try:
+        connection.execute("SELECT 1").fetchall()
+    except Exception:  # an unfinished result
+        return connection.cursor()
+    return connection
 
 
 def _executed(cursor: Any, sql: str) -> bool:
     """Whether a statement could be run."""
     try:
         cursor.execute(sql)
+        if hasattr(cursor, "sql"):  # of DuckDB, whose connection waits until its result is fetched
+            cursor.fetchall()
     except Exception:  # each driver has its own
         return False
     return True
@@ -156,7 +235,7 @@ def _table_of(cursor: Any, sql: str, parameters: Sequence[Any], types: Sequence[
         return pa.table(dict(zip(table.column_names, arrays, strict=True)))
     cursor.execute(sql, tuple(parameters)) if parameters else cursor.execute(sql)
     names = [each[0] for each in cursor.description]
-    rows = cursor.fetchall()
+    rows = [row.values() if isinstance(row, Mapping) else row for row in cursor.fetchall()]
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
     arrays = [_typed(list(column), kind) for column, kind in zip(columns, types, strict=True)]
     return pa.table(dict(zip(names, arrays, strict=True)))
@@ -199,7 +278,12 @@ def value_type_of(told: Any, dialect: str) -> Any:
     if isinstance(told, pa.BaseExtensionType):  # of numeric, which Arrow has not without a scale
         told = pa.float64() if getattr(told, "type_name", "") == "numeric" else told
     if isinstance(told, pa.DataType):
-        return pa.float64() if pa.types.is_floating(told) else told
+        spans = pa.types.is_interval(told) and dialect in SPANS
+        return pa.duration("us") if spans else pa.float64() if pa.types.is_floating(told) else told
+    if str(told).upper().startswith("INTERVAL") and dialect in SPANS:
+        return pa.duration("us")
+    if dialect == "postgres" and str(told) in ("MONEY", "another type"):
+        raise ItemTypeError(_no_numbers(str(told)))
     kind = run(lambda: exp.DataType.build(told, dialect=dialect), _no_numbers(str(told)))
     name = kind.this
     if name == exp.DataType.Type.LOWCARDINALITY:
@@ -225,4 +309,4 @@ def value_type_of(told: Any, dialect: str) -> Any:
 
 
 def _no_numbers(kind: str) -> str:
-    return f"data must be numbers, dates or timestamps; the column holds {kind}."
+    return f"data must be numbers, dates, timestamps or intervals; the column holds {kind}."

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dpfrugal.errors import ParameterError, ParameterTypeError
-from dpfrugal.estimators.table.rows.engine_tables import Columns
+from dpfrugal.estimators.table.rows.engine_tables import HASHES, Columns
 from dpfrugal.estimators.table.rows.order_statistics import Reach
 
 OURS: Final = "duckdb"  # the dialect that they are put together in
@@ -19,7 +19,24 @@ MARK: Final = "dpfrugal_bound_"
 NO_HASH: Final = ("sqlite",)
 SCANNED: Final = ("postgres", "duckdb")  # that large tables are scanned in, and not sorted
 NUMBERED: Final = ("postgres",)  # where numbering rows takes less time than grouping them by value
+# A span of time in microseconds, a month of 30 days and a year of 12 months: as the database orders them.
+SPANS: Final = {
+    "duckdb": "EPOCH_US({})",
+    "postgres": "CAST(ROUND((EXTRACT(EPOCH FROM {0}) - 453600 * EXTRACT(YEAR FROM {0})) * 1000000) AS BIGINT)",
+}
 BRACKETS: Final = "dpfrugal_brackets"
+# A hash of a value in a dialect; of PostgreSQL's by what the values are. Without one only numbers of rows are compared.
+HASH_OF: Final = {
+    "duckdb": "CAST(HASH({}) % {} AS BIGINT)",
+    "clickhouse": "CAST(cityHash64({}) % {} AS BIGINT)",
+    "postgres floats": "MOD(CAST(HASHFLOAT8(CAST({} AS DOUBLE)) AS BIGINT), {})",
+    "postgres integers": "MOD(CAST(HASHINT8(CAST({} AS BIGINT)) AS BIGINT), {})",
+    "postgres spans": "MOD(CAST(HASHINT8({}) AS BIGINT), {})",
+    "postgres": "MOD(CAST(HASHTEXT(CAST({} AS TEXT)) AS BIGINT), {})",
+    "snowflake": "MOD(HASH({}), {})",
+    "bigquery": "MOD(FARM_FINGERPRINT(CAST({} AS TEXT)), {})",
+    "mysql": "MOD(CRC32(CAST({} AS TEXT)), {})",
+}
 
 
 def quoted(name: str) -> str:
@@ -48,9 +65,19 @@ class Statements:
         self._table = ".".join(quoted(part) for part in _parts(table))
         self._where = None if where is None else _condition(where, dialect)
         self._keys = [quoted(f"key_{k}") for k in range(len(columns.by))]
+        self._hash, self._spans, self._decimals = "0", False, False
         for name in columns.names:
             if not isinstance(name, str) or not name or "\0" in name:
                 raise ParameterError("column, by and person must be names of columns.")
+
+    def of(self, values: str, cast: str, *, compared: bool) -> None:
+        """Which values there are: ``floats``, ``integers``, ``decimals``, ``spans`` or others.
+
+        Where they are ``compared``, all statements tell a checksum of them.
+        """
+        self._spans, self._decimals = values == "spans", values == "decimals"
+        known = HASH_OF.get(f"{self.dialect} {values}", HASH_OF.get(self.dialect, "0")) if compared else "0"
+        self._hash = known.format(self._value(values == "floats", cast), HASHES)
 
     def nothing(self, *, where: bool = True) -> str:
         """No row of the columns, of which the first are the values: it tells their types."""
@@ -75,13 +102,16 @@ class Statements:
         return self._written('SELECT 1 AS "one"')
 
     def counts(self, floats: bool, misfits: str = "0") -> str:
-        """For each key the numbers of rows, of those that are there, of those without person, and of the wrong type."""
+        """For each key the numbers of rows, of those that are there, of those without person and of the wrong type."""
         value, person = quoted(self._columns.value), self._columns.person
         nobodies = "0" if person is None else f"COUNT(CASE WHEN {quoted(person)} IS NULL THEN 1 END)"
         names = [quoted(name) for name in self._columns.by]
         given = [f"{name} AS {key}" for name, key in zip(names, self._keys, strict=True)]
-        there = f"COUNT(CASE WHEN {self._present(value, floats)} THEN 1 END)"
-        sums = f'COUNT(*) AS "rows", {there} AS "present", {nobodies} AS "nobodies", {misfits} AS "misfits"'
+        present = self._present(value, floats)
+        sums = (
+            f'COUNT(*) AS "rows", COUNT(CASE WHEN {present} THEN 1 END) AS "present", {nobodies} AS "nobodies", '
+            f'{misfits} AS "misfits", {_total(f"CASE WHEN {present} THEN {self._hash} END")} AS "checksum"'
+        )
         by = f" GROUP BY {', '.join(names)}" if names else ""
         filtered = "" if self._where is None else f" WHERE {self._where}"
         return self._written(f"SELECT {', '.join([*given, sums])} FROM {self._table}{filtered}{by}")
@@ -90,7 +120,7 @@ class Statements:
         """How many rows of each group count, where persons are limited."""
         by = ", ".join(self._grouping(listed))
         return self._written(
-            f'SELECT {by}{", " if by else ""}COUNT(*) AS "total" '
+            f'SELECT {by}{", " if by else ""}COUNT(*) AS "total", {CHECKSUM} '
             f'FROM ({self._rows(floats, cast, listed, salt)}) AS "r"' + (f" GROUP BY {by}" if by else "")
         )
 
@@ -101,22 +131,24 @@ class Statements:
         over = f"PARTITION BY {', '.join(by)} " if by else ""
         if floats and listed is None and self.dialect in NUMBERED:
             return self._numbered(self._rows(floats, cast, None, salt), own, over, reaches)
-        counted = (
-            f'SELECT {own}"value", COUNT(*) AS "times" FROM ({self._rows(floats, cast, listed, salt)}) AS "r" '
-            f'GROUP BY {own}"value"'
-        )
+        rows = self._rows(floats, cast, listed, salt)
+        counted = f'SELECT {own}"value", COUNT(*) AS "times", {CHECKSUM} FROM ({rows}) AS "r" GROUP BY {own}"value"'
         frame = 'ORDER BY "value" ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW'
         ranked = (
             f'SELECT {own}"value", "times", CAST(SUM("times") OVER ({over}{frame}) AS BIGINT) AS "upto", '
-            f'CAST(SUM("times") OVER ({over.strip()}) AS BIGINT) AS "total" FROM ({counted}) AS "c"'
+            f'CAST(SUM("times") OVER ({over.strip()}) AS BIGINT) AS "total", '
+            f'CAST(SUM("checksum") OVER ({over.strip()}) AS BIGINT) AS "checksum" FROM ({counted}) AS "c"'
         )
         inside = " OR ".join(f"({_inside(reach)})" for reach in reaches)
-        return self._written(f'SELECT {own}"value", "times", "upto", "total" FROM ({ranked}) AS "w" WHERE {inside}')
+        told = '"value", "times", "upto", "total", "checksum"'
+        return self._written(f'SELECT {own}{told} FROM ({ranked}) AS "w" WHERE {inside}')
 
     def _numbered(self, rows: str, own: str, over: str, reaches: Sequence[Reach]) -> str:
         """The same where few rows are equal: each is numbered, and the last of those that are equal says how many."""
         by = own.removesuffix(", ")
-        counted = f'SELECT {own}COUNT(*) AS "total" FROM ({rows}) AS "s"' + (f" GROUP BY {by}" if by else "")
+        counted = f'SELECT {own}COUNT(*) AS "total", {CHECKSUM} FROM ({rows}) AS "s"' + (
+            f" GROUP BY {by}" if by else ""
+        )
         join = f'JOIN ({counted}) AS "c" USING ({by})' if by else f'CROSS JOIN ({counted}) AS "c"'
         placed = (
             f'SELECT {own}"value", ROW_NUMBER() OVER ({over}ORDER BY "value") AS "place", '
@@ -126,7 +158,8 @@ class Statements:
         inside = " OR ".join(f"({_inside(reach, *ends)})" for reach in reaches)
         return self._written(
             f'SELECT {own}"value", MAX("place") - MIN("first") + 1 AS "times", MAX("place") AS "upto", '
-            f'MAX("total") AS "total" FROM ({placed}) AS "p" {join} WHERE {inside} GROUP BY {own}"value"'
+            f'MAX("total") AS "total", MAX("checksum") AS "checksum" FROM ({placed}) AS "p" {join} '
+            f'WHERE {inside} GROUP BY {own}"value"'
         )
 
     def scan(
@@ -139,10 +172,12 @@ class Statements:
         inside = " OR ".join(
             f'(("low_{k}" IS NULL OR "value" >= "low_{k}") AND ("high_{k}" IS NULL OR "value" <= "high_{k}"))'
             for k in range(quantiles)
-        )
+        ) or "1 = 1"  # fmt: skip
         sampled = f'AND ("share" >= 1 OR RANDOM() * {share!r} < "share")' if share < 1 else ""
         ends = [(f"below_{k}", f"upto_{k}") for k in range(quantiles)]
-        empty = "".join(f', CAST(NULL AS BIGINT) AS "{name}"' for name in ["rows", *(e for pair in ends for e in pair)])
+        empty = "".join(
+            f', CAST(NULL AS BIGINT) AS "{name}"' for name in ["rows", "checksum", *(e for pair in ends for e in pair)]
+        )
         times = "COUNT(*)" if by_value else "CAST(NULL AS BIGINT)"
         text = (
             f'SELECT "number", "value", {times} AS "times"{empty if counted else ""} '
@@ -156,8 +191,8 @@ class Statements:
                 for k, (below, upto) in enumerate(ends)
             )
             text += (
-                ' UNION ALL SELECT "number", NULL AS "value", CAST(NULL AS BIGINT) AS "times", COUNT(*) AS "rows"'
-                f'{sums} FROM {self._bracketed(floats, cast, 1.0)} GROUP BY "number"'
+                ' UNION ALL SELECT "number", NULL AS "value", CAST(NULL AS BIGINT) AS "times", COUNT(*) AS "rows", '
+                f'{CHECKSUM}{sums} FROM {self._bracketed(floats, cast, 1.0)} GROUP BY "number"'
             )
         return f"WITH {quoted(BRACKETS)} AS ({brackets}) {self._written(text)}"
 
@@ -180,6 +215,7 @@ class Statements:
     def explained(self, reaches: Sequence[Reach]) -> str:
         """The statements that read rows, for a column of floats; the last one if a table has very many."""
         listed = None if self._columns.person is None else Listed([], [], 0)
+        self.of("floats", "DOUBLE", compared=self.dialect not in ("postgres", "sqlite"))
         found = [self.counts(True), self.windows(True, "DOUBLE", listed, "salt", reaches)]
         if listed is None and self.dialect in SCANNED:
             row = ", ".join(
@@ -193,6 +229,8 @@ class Statements:
         return self._keys if listed is None else ['"group"']
 
     def _present(self, value: str, floats: bool) -> str:
+        if self._decimals and self.dialect == "postgres":
+            return f"NOT {value} IS NULL AND CAST({value} AS DOUBLE) <> CAST('NaN' AS DOUBLE)"
         if not floats:
             return f"NOT {value} IS NULL"
         nan = {"postgres": "<> CAST('NaN' AS DOUBLE)", "snowflake": "<> CAST('NaN' AS DOUBLE)"}.get(self.dialect)
@@ -204,6 +242,8 @@ class Statements:
     def _value(self, floats: bool, cast: str) -> str:
         """Adding zero makes a negative zero a positive one: one value, in every database."""
         value = quoted(self._columns.value)
+        if self._spans:
+            return SPANS[self.dialect].format(value)
         return f"CAST({value} AS {cast}) + 0.0" if floats else value
 
     def _rows(self, floats: bool, cast: str, listed: Listed | None, salt: str) -> str:
@@ -217,6 +257,7 @@ class Statements:
         kept += [f"NOT {name} IS NULL" for name in names if listed is None or listed.nulls is None]
         if listed is not None:
             given.append(f'{self._group(listed, names)} AS "group"')
+        given.append(f'{self._hash} AS "hash"')
         rows = f"SELECT {', '.join(given)} FROM {self._table} WHERE {' AND '.join(kept)}"
         return rows if person is None else self._chosen(rows, salt)
 
@@ -245,23 +286,28 @@ class Statements:
             f"""'{salt}|' || CAST("person" AS TEXT) || '|' || CAST("group" AS TEXT) || '|' || CAST("value" AS TEXT)"""
         )
         copy = 'ROW_NUMBER() OVER (PARTITION BY "person", "group", "value" ORDER BY "value")'
-        numbered = f'SELECT "person", "group", "value", {copy} AS "copy" FROM ({rows}) AS "a" WHERE NOT "group" IS NULL'
+        numbered = (
+            f'SELECT "person", "group", "value", "hash", {copy} AS "copy" FROM ({rows}) AS "a" '
+            'WHERE NOT "group" IS NULL'
+        )
         drawn = (
-            f'SELECT "person", "group", "value", MD5({text} || \'|\' || CAST("copy" AS TEXT)) AS "priority" '
+            f'SELECT "person", "group", "value", "hash", MD5({text} || \'|\' || CAST("copy" AS TEXT)) AS "priority" '
             f'FROM ({numbered}) AS "b"'
         )
         order = 'ORDER BY "priority", "group", "value"'
         if limits.max_keys_per_person is None:
             place = f'ROW_NUMBER() OVER (PARTITION BY "person" {order})'
-            placed = f'SELECT "group", "value", {place} AS "place" FROM ({drawn}) AS "d"'
-            return f'SELECT "group", "value" FROM ({placed}) AS "p" WHERE "place" <= {limits.max_items_per_person}'
+            placed = f'SELECT "group", "value", "hash", {place} AS "place" FROM ({drawn}) AS "d"'
+            return (
+                f'SELECT "group", "value", "hash" FROM ({placed}) AS "p" WHERE "place" <= {limits.max_items_per_person}'
+            )
         first = 'MIN("priority") OVER (PARTITION BY "person", "group")'
-        first = f'SELECT "person", "group", "value", "priority", {first} AS "earliest" FROM ({drawn}) AS "d"'
+        first = f'SELECT "person", "group", "value", "hash", "priority", {first} AS "earliest" FROM ({drawn}) AS "d"'
         place = f'ROW_NUMBER() OVER (PARTITION BY "person", "group" {order})'
         key = 'DENSE_RANK() OVER (PARTITION BY "person" ORDER BY "earliest", "group")'
-        placed = f'SELECT "group", "value", {place} AS "place", {key} AS "key" FROM ({first}) AS "e"'
+        placed = f'SELECT "group", "value", "hash", {place} AS "place", {key} AS "key" FROM ({first}) AS "e"'
         return (
-            f'SELECT "group", "value" FROM ({placed}) AS "p" WHERE "place" <= {limits.max_items_per_person} '
+            f'SELECT "group", "value", "hash" FROM ({placed}) AS "p" WHERE "place" <= {limits.max_items_per_person} '
             f'AND "key" <= {limits.max_keys_per_person}'
         )
 
@@ -280,6 +326,13 @@ class Statements:
         if not names <= back:
             raise ParameterError(f"column, by and person: {self.dialect} cannot quote one of these names.")
         return str(written)
+
+
+def _total(hashes: str) -> str:
+    return f"CAST(COALESCE(SUM({hashes}), 0) AS BIGINT)"
+
+
+CHECKSUM: Final = f'{_total(quoted("hash"))} AS "checksum"'
 
 
 def _inside(reach: Reach, upto: str = '"upto"', below: str = '"upto" - "times"') -> str:

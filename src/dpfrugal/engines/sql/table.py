@@ -2,17 +2,25 @@
 
 import secrets
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Final
 
 import numpy as np
 
 from dpfrugal.engines.bracket_search import BracketedTable
 from dpfrugal.engines.sql.connections import Connection, value_type_of
-from dpfrugal.engines.sql.statements import MARK, MOST_KEYS, NO_HASH, SCANNED, Listed, Statements
+from dpfrugal.engines.sql.statements import MARK, MOST_KEYS, NO_HASH, SCANNED, Listed, Statements, quoted
 from dpfrugal.errors import ItemTypeError, ParameterError, TableError
 from dpfrugal.estimators.table.base.codes import Codes
-from dpfrugal.estimators.table.rows.engine_tables import CHANGED, Assigned, Columns, EngineTable, Found, TableSource
+from dpfrugal.estimators.table.rows.engine_tables import (
+    Assigned,
+    Columns,
+    EngineTable,
+    Found,
+    TableSource,
+    Tallies,
+    changed,
+)
 from dpfrugal.estimators.table.rows.keyed_rows import coded
 from dpfrugal.estimators.table.rows.order_statistics import Reach
 from dpfrugal.estimators.table.rows.stretches import LEAST, MOST, GroupStretches, places_from
@@ -21,6 +29,7 @@ from dpfrugal.keys.columns import KeyColumns
 
 LARGE: Final = 1 << 18  # so many rows are scanned rather than sorted, in groups of so many
 LARGE_GROUPS: Final = 1 << 14
+CHANGES: Final = 'SELECT TOTAL_CHANGES() AS "own", "data_version" AS "others" FROM pragma_data_version()'  # of SQLite
 
 
 class DatabaseTable(TableSource):
@@ -31,6 +40,10 @@ class DatabaseTable(TableSource):
     def __init__(self, connection: Any, dialect: str, table: str, where: str | None) -> None:
         self._connection, self.name = Connection(connection, dialect), table
         self._dialect, self._where = dialect, where
+
+    def one_state(self) -> AbstractContextManager[None]:
+        """Within it all statements see one state of the database, where that can be had."""
+        return self._connection.one_state()
 
     def open(self, columns: Columns) -> EngineTable:
         """Some of its columns."""
@@ -49,6 +62,10 @@ class DatabaseColumns(BracketedTable):
         if dialect == "sqlite":
             told = self._declared(table)
         self._type = value_type_of(told, dialect)
+        compared = not connection.steady or dialect == "duckdb"  # a view of files is none of its transactions'
+        self._statements.of(self._values, self._cast, compared=compared)
+        if dialect == "postgres" and self._values == "others":
+            self._misfits = f"COUNT(CASE WHEN NOT ISFINITE({quoted(columns.value)}) THEN 1 END)"
         if columns.person is not None and dialect in NO_HASH:
             self._give_hash()
 
@@ -87,9 +104,10 @@ class DatabaseColumns(BracketedTable):
         kind = "INTEGER" if "INT" in told else "REAL" if any(each in told for each in ("REAL", "FLOA", "DOUB")) else ""
         kind = kind or ("REAL" if not told or any(each in told for each in ("DEC", "NUM")) else "")
         if not kind:
-            raise ItemTypeError(f"data must be numbers; the column is declared as {told}.")
+            times = "; of times take a view with unixepoch() or julianday()" if "DATE" in told or "TIME" in told else ""
+            raise ItemTypeError(f"data must be numbers; the column is declared as {told}{times}.")
         allowed = "'integer', 'null'" if kind == "INTEGER" else "'integer', 'real', 'null'"
-        value = '"' + self._columns.value.replace('"', '""') + '"'
+        value = quoted(self._columns.value)
         self._misfits = f"COUNT(CASE WHEN NOT TYPEOF({value}) IN ({allowed}) THEN 1 END)"
         return "BIGINT" if kind == "INTEGER" else "DOUBLE"
 
@@ -118,6 +136,17 @@ class DatabaseColumns(BracketedTable):
         return bool(pa.types.is_floating(self._type))
 
     @property
+    def _values(self) -> str:
+        """What the values are, as statements take it."""
+        import pyarrow.types as types
+
+        kinds = {
+            "floats": types.is_floating, "integers": types.is_integer, "decimals": types.is_decimal,
+            "spans": types.is_duration,
+        }  # fmt: skip
+        return next((name for name, check in kinds.items() if check(self._type)), "others")
+
+    @property
     def _cast(self) -> str:
         return "DOUBLE" if self._floats else ""
 
@@ -126,28 +155,27 @@ class DatabaseColumns(BracketedTable):
         import pyarrow as pa
 
         sql = self._statements.counts(self._floats, self._misfits)
-        types = [*[None] * len(self._columns.by), *[pa.int64()] * 4]
+        types = [*[None] * len(self._columns.by), *[pa.int64()] * 5]
+        self._changes = self._changed()
         found = self._connection.queried(sql, (), types)
-        found = found.rename_columns([*self._columns.by, "rows", "present", "nobodies", "misfits"])
+        found = found.rename_columns([*self._columns.by, "rows", "present", "nobodies", "misfits", "checksum"])
         if int(np.sum(found.column("misfits").to_numpy())):
             raise ItemTypeError(
-                "data must be numbers, of the type that the column declares; some rows hold something else."
+                "data must be numbers or finite times, of the type that the column declares; some rows hold something "
+                "else."
             )
         return found.drop_columns(["misfits"])
 
-    def sizes(self, assigned: Assigned, counts: Any) -> Codes:
-        """The rows of each group."""
+    def tallies(self, assigned: Assigned, counts: Any) -> Tallies:
+        """The rows of each group that count."""
         import pyarrow as pa
 
-        found = np.zeros(assigned.groups, dtype=np.int64)
         if self._columns.person is None:
-            np.add.at(found, assigned.keys.column("group").to_numpy(), counts.column("present").to_numpy())
-            return found
+            return Tallies.of(assigned, counts)
         self._everyone = self._listed(assigned)
         sql = self._statements.sizes(self._floats, self._cast, self._everyone, self._salt)
-        rows = self._bound(sql, self._everyone, [pa.int32(), pa.int64()])
-        found[rows.column(0).to_numpy()] = rows.column(1).to_numpy()
-        return found
+        rows = self._bound(sql, self._everyone, [pa.int32(), pa.int64(), pa.int64()])
+        return Tallies.placed(assigned.groups, rows.rename_columns(["group", "rows", "checksum"]), "group")
 
     def _listed(self, assigned: Assigned) -> Listed | None:
         """The groups as a statement lists them; None where every key is one of its own and persons do not count."""
@@ -186,11 +214,20 @@ class DatabaseColumns(BracketedTable):
             sql = sql.replace(f"{MARK}{k}", mark)
         return self._connection.queried(sql, parameters, types)
 
-    def find(self, assigned: Assigned, sizes: Codes, reaches: Sequence[Reach]) -> list[Found]:
+    def find(self, assigned: Assigned, tallies: Tallies, reaches: Sequence[Reach]) -> list[Found]:
         """All windows: from one statement that sorts or, where that is too much, from scans."""
-        if self._scanned(assigned, sizes):
-            return super().find(assigned, sizes, reaches)
-        return self._ranked(assigned, sizes, reaches)
+        scanned = self._scanned(assigned, tallies.sizes)
+        found = super().find(assigned, tallies, reaches) if scanned else self._ranked(assigned, tallies, reaches)
+        if self._changed() != self._changes:
+            raise changed()
+        return found
+
+    def _changed(self) -> list[Any]:
+        """How many rows this connection has changed, and what tells that another has; where the database says it."""
+        if self._connection.dialect != "sqlite":
+            return []
+        rows: list[Any] = self._connection.queried(CHANGES, (), [None, None]).to_pylist()
+        return rows
 
     def _scanned(self, assigned: Assigned, sizes: Codes) -> bool:
         """Whether brackets are searched for: as far as a statement can list them, in types that can be bound."""
@@ -234,32 +271,34 @@ class DatabaseColumns(BracketedTable):
         sql = self._statements.scan(
             self._floats, self._cast, rows, share, quantiles, counted=counted, by_value=by_value
         )
-        more = 1 + 2 * quantiles if counted else 0
+        more = 2 + 2 * quantiles if counted else 0
         found = self._marked(sql, parameters, [pa.int32(), self._type, pa.int64(), *[pa.int64()] * more])
         if not counted:
             return None, found
         are_counts = found.column("rows").is_valid()
         return found.filter(are_counts), found.filter(found.column("rows").is_null())
 
-    def _ranked(self, assigned: Assigned, sizes: Codes, reaches: Sequence[Reach]) -> list[Found]:
+    def _ranked(self, assigned: Assigned, tallies: Tallies, reaches: Sequence[Reach]) -> list[Found]:
         """All windows, from one statement that sorts."""
         import pyarrow as pa
 
+        sizes = tallies.sizes
         alone = not self._columns.by
         listed = self._everyone if self._columns.person is not None else None if alone else self._listed(assigned)
         sql = self._statements.windows(self._floats, self._cast, listed, self._salt, reaches)
         own: list[Any] = (
             [pa.int32()] if listed is not None else [assigned.keys.schema.field(n).type for n in self._columns.by]
         )
-        rows = self._bound(sql, listed, [*own, self._type, *[pa.int64()] * 3])
+        rows = self._bound(sql, listed, [*own, self._type, *[pa.int64()] * 4])
         groups = self._groups_of(rows, assigned, listed)
         _, codes, _ = coded(rows.column("value").combine_chunks())
-        times, upto, total = (rows.column(name).to_numpy() for name in ("times", "upto", "total"))
         kept = groups >= 0
         order = np.lexsort((codes[kept], groups[kept]))
-        groups, codes, times, upto, total = (each[kept][order] for each in (groups, codes, times, upto, total))
-        if not np.array_equal(total, sizes[groups]) or np.unique(groups).size != np.count_nonzero(sizes):
-            raise TableError(CHANGED)
+        told = (rows.column(name).to_numpy() for name in ("times", "upto", "total", "checksum"))
+        groups, codes, times, upto, *counted = (each[kept][order] for each in (groups, codes, *told))
+        tallies[groups].check(Tallies(*counted))
+        if np.unique(groups).size != np.count_nonzero(sizes):
+            raise changed()
         starts = np.concatenate([[0], np.cumsum(np.bincount(groups, minlength=sizes.size))])
         return [
             Found(np.arange(sizes.size), tuple(_stretches(each, sizes, codes, starts, times, upto) for each in reaches))
@@ -299,5 +338,5 @@ def _stretches(reach: Reach, sizes: Codes, codes: Codes, starts: Codes, times: C
         sizes, lows, highs, below, codes[places], np.concatenate([[0], np.cumsum(counts)]), times[places]
     )
     if ((found.below > first) | (found.ends <= last))[sizes > 0].any():
-        raise TableError(CHANGED)
+        raise changed()
     return found

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from dpfrugal.errors import ItemError, ItemTypeError
-from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS
 from dpfrugal.estimators.table.rows.engine_tables import (
     MISSING,
@@ -19,6 +18,7 @@ from dpfrugal.estimators.table.rows.engine_tables import (
     EngineTable,
     Found,
     TableSource,
+    Tallies,
     checked_counts,
     engine_of,
     kind_of,
@@ -37,10 +37,10 @@ class Counted(EngineTable):
     def counts(self) -> Any:
         return self._counts
 
-    def sizes(self, assigned: Assigned, counts: Any) -> Codes:
+    def tallies(self, assigned: Assigned, counts: Any) -> Tallies:
         raise NotImplementedError
 
-    def find(self, assigned: Assigned, sizes: Codes, reaches: Sequence[Reach]) -> list[Found]:
+    def find(self, assigned: Assigned, tallies: Tallies, reaches: Sequence[Reach]) -> list[Found]:
         raise NotImplementedError
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.kinds import Kind
-from dpfrugal.estimators.table.rows.engine_tables import Assigned, EngineTable, Found, checked_counts
+from dpfrugal.estimators.table.rows.engine_tables import Assigned, EngineTable, Found, Tallies, checked_counts
 from dpfrugal.estimators.table.rows.group_columns import (
     Label,
     key_columns_with,
@@ -39,16 +39,16 @@ class EngineColumn:
         counts = checked_counts(table, nan_policy)
         self.number = int(counts.column("rows").to_numpy().sum())
         self._all = Assigned(pa.table({"group": pa.array([0], pa.int32())}), 1)
-        self._sizes = table.sizes(self._all, counts)
+        self._tallies = table.tallies(self._all, counts)
 
     def ordered(self, least: int | None = None, most: int | None = None) -> OrderStatistics:
         """The rows by rank; those beyond the public codes ``least`` and ``most`` count as these."""
-        return _EngineRows(int(self._sizes[0]), self._find, least, most)
+        return _EngineRows(int(self._tallies.sizes[0]), self._find, least, most)
 
     def _find(self, reaches: Sequence[Reach]) -> list[Stretch]:
-        if not self._sizes[0]:
+        if not self._tallies.sizes[0]:
             return []
-        (found,) = self._table.find(self._all, self._sizes, reaches)
+        (found,) = self._table.find(self._all, self._tallies, reaches)
         return [each.stretch(0) for each in found.stretches]
 
 
@@ -86,16 +86,21 @@ class EngineGroups:
     kind: Kind = field(repr=False)
     key_columns: dict[str, Any]
     rows: int = field(repr=False)
-    sizes: Codes = field(repr=False)
+    _tallies: Tallies = field(repr=False)
     _table: EngineTable = field(repr=False)
     _assigned: Assigned = field(repr=False)
     _hidden: "Callable[[], EngineGroups] | None" = field(repr=False, default=None)
     _found: list[Found] = field(repr=False, default_factory=list)
 
+    @property
+    def sizes(self) -> Codes:
+        """How many rows each public key has: raw."""
+        return self._tallies.sizes
+
     def prepare(self, reaches: Sequence[Reach]) -> None:
         """Find the rows that these reaches say; nothing is read afterwards."""
         if self._hidden is None and not self._found and self.sizes.size:
-            self._found.extend(self._table.find(self._assigned, self.sizes, reaches))
+            self._found.extend(self._table.find(self._assigned, self._tallies, reaches))
 
     def parts(self) -> Iterator[tuple[NDArray[np.int64], "EnginePart"]]:
         """The groups that were found together."""
@@ -113,7 +118,7 @@ class EngineGroups:
         keys = self._assigned.keys
         some = keys.filter(np.equal(keys.column("group").to_numpy(), group))
         alone = Assigned(some.set_column(some.column_names.index("group"), "group", _zeros(some.num_rows)), 1)
-        (found,) = self._table.find(alone, self.sizes[group : group + 1], [all_rows(int(self.sizes[group]))])
+        (found,) = self._table.find(alone, self._tallies[group : group + 1], [all_rows(int(self.sizes[group]))])
         return found.stretches[0].stretch(0)
 
 
@@ -167,8 +172,9 @@ def read_engine_groups(
     def discovered() -> EngineGroups:
         return _discovered(table, kind, rows, names, counts, index, codes, label, discovery)
 
-    nothing = Assigned(counts.slice(0, 0), 0)
-    return EngineGroups(kind, no_keys(index), rows, np.zeros(0, np.int64), table, nothing, discovered)
+    nothing = np.zeros(0, dtype=np.int64)
+    empty = Assigned(counts.slice(0, 0), 0), Tallies(nothing, nothing)
+    return EngineGroups(kind, no_keys(index), rows, empty[1], table, empty[0], discovered)
 
 
 def _codes(index: KeyColumns, counts: Any, names: list[str], null_keys: NullKeys) -> NDArray[np.int32]:
@@ -203,7 +209,7 @@ def _assigned(
         groups += 1
     kept = pa.array(codes >= 0)
     assigned = Assigned(counts.select(names).append_column("group", pa.array(codes)).filter(kept), groups)
-    return EngineGroups(kind, columns, rows, table.sizes(assigned, counts.filter(kept)), table, assigned)
+    return EngineGroups(kind, columns, rows, table.tallies(assigned, counts.filter(kept)), table, assigned)
 
 
 def _discovered(
@@ -222,7 +228,7 @@ def _discovered(
 
     size, there = index.size, pa.array(codes >= 0)
     every = Assigned(counts.select(names).append_column("group", pa.array(codes)).filter(there), size)
-    present = table.sizes(every, counts.filter(there))
+    present = table.tallies(every, counts.filter(there)).sizes
     same = UNDECLARED if label is None or not size else index.code(label)
     if same != UNDECLARED:
         present = present.copy()

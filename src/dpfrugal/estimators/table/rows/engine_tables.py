@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpfrugal.errors import ItemError, ItemTypeError
+from dpfrugal.errors import ItemError, ItemTypeError, TableError
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.kinds import Kind
 from dpfrugal.estimators.table.rows.column_parts import part_of
@@ -25,7 +25,13 @@ from dpfrugal.parameters import NanPolicy
 
 MISSING: Final = 'The data has NaN or null rows; clean it, or use nan_policy="omit".'
 NULL_PERSONS: Final = "person has null ids; clean the data."
-CHANGED: Final = "data: the table changed while it was read; try again when nothing writes to it."
+CHANGED: Final = (
+    "data: the table changed while it was read; try again when nothing writes to it, or keep the rows of a plan that "
+    "gives others each time."
+)
+# A checksum of rows is the sum of hashes below this: so 2^41 rows fit into 64 bits, and a row that changes passes
+# unnoticed once in four million times.
+HASHES: Final = 1 << 22
 ENGINES: Final = {
     "duckdb": "dpfrugal.engines.duckdb",
     "polars": "dpfrugal.engines.polars",
@@ -59,6 +65,43 @@ class Assigned:
 
 
 @dataclass(frozen=True)
+class Tallies:
+    """Of each group, how many rows count, and the sum of a hash of their values: equal for equal rows, in any order."""
+
+    sizes: Codes = field(repr=False)
+    checksums: Codes = field(repr=False)
+
+    @classmethod
+    def of(cls, assigned: Assigned, counts: Any) -> "Tallies":
+        """What was counted of each key, added up for each group."""
+        group, found = assigned.keys.column("group").to_numpy(), np.zeros((2, assigned.groups), dtype=np.int64)
+        for sums, name in zip(found, ("present", "checksum"), strict=True):
+            np.add.at(sums, group, counts.column(name).to_numpy())
+        return cls(*found)
+
+    @classmethod
+    def placed(cls, groups: int, rows: Any, group: str) -> "Tallies":
+        """Of the groups that a table has: its ``rows`` and ``checksum``."""
+        found, place = np.zeros((2, groups), dtype=np.int64), rows.column(group).to_numpy()
+        for sums, name in zip(found, ("rows", "checksum"), strict=True):
+            sums[place] = rows.column(name).to_numpy()
+        return cls(*found)
+
+    def __getitem__(self, some: Any) -> "Tallies":
+        return Tallies(self.sizes[some], self.checksums[some])
+
+    def check(self, again: "Tallies") -> None:
+        """Refuse rows that are not those that were counted before."""
+        if not (np.array_equal(self.sizes, again.sizes) and np.array_equal(self.checksums, again.checksums)):
+            raise changed()
+
+
+def changed() -> TableError:
+    """The refusal of rows that are not the same ones in each statement."""
+    return TableError(CHANGED)
+
+
+@dataclass(frozen=True)
 class Found:
     """Stretches of some groups, one for each quantile; ``groups`` has their numbers in ascending order."""
 
@@ -78,15 +121,16 @@ class EngineTable(ABC):
     def counts(self) -> Any:
         """An Arrow table: for each key its columns, and ``rows``, ``present`` (neither null nor NaN), ``nobodies``.
 
-        Without key columns it has one row. The last one counts the rows whose person is null, where persons count.
+        Without key columns it has one row. ``nobodies`` are the rows whose person is null, where persons count. A
+        ``checksum`` is that of the rows that are present.
         """
 
     @abstractmethod
-    def sizes(self, assigned: Assigned, counts: Any) -> Codes:
-        """How many rows of each group count; ``counts`` is what was counted of each key."""
+    def tallies(self, assigned: Assigned, counts: Any) -> Tallies:
+        """The rows of each group that count; ``counts`` is what was counted of each key."""
 
     @abstractmethod
-    def find(self, assigned: Assigned, sizes: Codes, reaches: Sequence[Reach]) -> list[Found]:
+    def find(self, assigned: Assigned, tallies: Tallies, reaches: Sequence[Reach]) -> list[Found]:
         """For each group and quantile a stretch that has the ranks in reach; exactly, or a refusal."""
 
     @property

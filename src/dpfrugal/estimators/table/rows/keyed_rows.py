@@ -6,6 +6,7 @@ while they are read, and about 66 while a person's rows are chosen.
 """
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from dpfrugal.estimators.table.base.kinds import FLOATS, INTEGERS, Kind
 from dpfrugal.estimators.table.rows.column_parts import part_of
 from dpfrugal.estimators.table.rows.native_rows import codes_of_rows
 from dpfrugal.kernels.compiler import loading
-from dpfrugal.kernels.threads import WORTH_A_THREAD, at_once, in_shares
+from dpfrugal.kernels.threads import WORTH_A_THREAD, at_once, available, in_shares
 from dpfrugal.keys.index import UNDECLARED
 from dpfrugal.keys.person_limits import chosen_rows
 from dpfrugal.parameters import NanPolicy
@@ -165,6 +166,20 @@ class KeyedRows:
             for part in parts:
                 count_rows(part.groups, relabel, counts)
         return counts
+
+
+def sorted_in_groups(arrays: Sequence[Any], starts: Codes) -> Codes:
+    """The codes of rows that lie group by group, none of them missing, sorted within each group."""
+    codes, first = np.empty(int(starts[-1]), dtype=np.int64), 0
+    for array in arrays:
+
+        def read(rows: slice, array: Any = array, place: Codes = codes[first:]) -> None:
+            place[rows] = coded(array[rows])[1]
+
+        in_shares(read, len(array), available())
+        first += len(array)
+    _sort_each(codes, starts, available())
+    return codes
 
 
 def _sort_each(codes: Codes, starts: Codes, threads: int) -> None:
