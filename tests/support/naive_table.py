@@ -4,6 +4,7 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import TypeVar
@@ -12,8 +13,10 @@ import numpy as np
 
 from dpfrugal.estimators.table.base.base_measure import Base, Component, Regions
 from dpfrugal.estimators.table.base.spreads import Binades, Even
+from dpfrugal.estimators.table.choices import pilot
 from dpfrugal.estimators.table.choices.joint_choice import Joint, JointChoice
 from dpfrugal.estimators.table.choices.mechanism import Choice, Scores
+from dpfrugal.estimators.table.choices.pilot import Pilot
 from dpfrugal.estimators.table.choices.plan import Asked, Plan, plan_of
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, SortedRows
 from dpfrugal.parameters import Neighbours
@@ -86,6 +89,29 @@ def ranks(rows: Sequence[int], code: int) -> tuple[Fraction, Fraction]:
     if not equal:
         return Fraction(below), Fraction(below)
     return below + Fraction(1, 2), below + equal - Fraction(1, 2)
+
+
+def naive_votes(rows: Sequence[int], base: Base, rank: Fraction, reach: int) -> list[Fraction]:
+    """For each lattice the rows of ranks within ``reach`` that lie on it, less 1/32 of all for each coarser one."""
+    middle, rows = math.floor(rank), sorted(rows)
+    window = [row for at, row in enumerate(rows) if abs(at - middle) <= reach]
+    found = []
+    for finer, lattice in enumerate(base.lattices):
+        some = replace(base, components=tuple(base.components[at] for at in lattice.parts))
+        found.append(sum(mass(some, row) > 0 for row in window) - Fraction(finer * len(window), 32))
+    return found
+
+
+def naive_pilot(rows: Sequence[int], base: Base, quantile: Fraction, slope: Fraction) -> dict[Pilot, Decimal]:
+    """Every pilot's probability: that of its number times that of its lattice."""
+    rank, reach = quantile * len(rows), math.ceil(Fraction(pilot.CAP) / slope)
+    numbers = naive(rows, Choice(base, slope, far=pilot.CAP), rank)
+    votes = naive_votes(rows, base, rank, reach)
+    with localcontext(prec=DIGITS):
+        pairs = zip(base.lattices, votes, strict=True)
+        weights = {at: lattice.weight * exponential(-slope * vote) for at, (lattice, vote) in enumerate(pairs)}
+        lattices = normalised(weights)
+        return {Pilot(code, at): p * r for code, p in numbers.items() for at, r in lattices.items()}
 
 
 def naive_distance(rows: Sequence[int], quantiles: Sequence[Fraction], answers: Sequence[int]) -> Fraction:

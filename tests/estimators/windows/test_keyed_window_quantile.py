@@ -177,7 +177,7 @@ def test_hold__of_each_key_is_paid_for() -> None:
         table = dpf.KeyedWindowQuantile(
             0.5, ONE, keys=[1], intervals=False, counts=False, neighbours="add-remove", hold_in_all=hold_in_all
         )
-        assert 2 * float(table._planned.slope) == pytest.approx(1 / factor)
+        assert 2 * float(table._planned.slope) == pytest.approx(0.96 / factor)  # the pilot has the rest
 
 
 @pytest.mark.parametrize(

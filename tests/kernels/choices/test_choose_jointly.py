@@ -38,8 +38,12 @@ def code(value: float) -> int:
 BASES = {
     "doubles": base_of_doubles(),
     "doubles between": base_of_doubles().within(code(-3.5), code(1e6)),
+    "doubles of cents": base_of_doubles().towards(code(1e3 + 0.5), 3),
+    "doubles in miles": base_of_doubles().towards(code(-7.7), 6),
+    "doubles of all sorts": base_of_doubles().within(code(-3.5), None).towards(code(12.0), 12),
     "cents": base_of_decimals(2),
     "integers": base_of_integers(),
+    "hours": base_of_times(LEAST + 1, MOST, (1, 60, 3600, 86400), MOST).towards(10**6, 1),
     "few integers": base_of_integers(0, 5),
     "times": base_of_times(LEAST + 1, MOST, (1, 10**6, 6 * 10**7, 36 * 10**8), MOST),
 }

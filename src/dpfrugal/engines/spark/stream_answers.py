@@ -19,6 +19,7 @@ from dpfrugal.estimators.table.base.base_measure import Base
 from dpfrugal.estimators.table.base.kinds import Kind
 from dpfrugal.estimators.table.choices.answers import prepare, reaches_of
 from dpfrugal.estimators.table.choices.group_answers import answer_groups
+from dpfrugal.estimators.table.choices.pilot import ranks_of_pilot
 from dpfrugal.estimators.table.choices.plan import Plan
 from dpfrugal.estimators.table.group_table import group_table
 from dpfrugal.estimators.table.private_quantiles import draw_release, rows_of
@@ -130,11 +131,11 @@ class KeyedAnswers(Answers):
             max_items_per_person=self.max_items_per_person, max_keys_per_person=self.max_keys_per_person,
             discover_keys=self.discover_keys, **self.options,
         )  # fmt: skip
-        grouped.prepare(reaches_of(self.plan))
+        grouped.prepare(reaches_of(self.plan), ranks_of_pilot(self.plan))
 
         def draw() -> Record:
             public = grouped.discover()
-            public.prepare(reaches_of(self.plan))
+            public.prepare(reaches_of(self.plan), ranks_of_pilot(self.plan))
             found = answer_groups(public, self.plan, self.base, None)
             limits = self.max_items_per_person, self.max_keys_per_person
             table = group_table(public, self.plan, found, self.quantiles, self.discover_keys, *limits)

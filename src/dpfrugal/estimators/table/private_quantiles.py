@@ -15,6 +15,7 @@ from dpfrugal.estimators.table.base.base_measure import Base
 from dpfrugal.estimators.table.base.kinds import Kind, hinted
 from dpfrugal.estimators.table.choices.answers import answers, intervals_around, prepare
 from dpfrugal.estimators.table.choices.intervals import IntervalOf, IntervalRule
+from dpfrugal.estimators.table.choices.pilot import directed
 from dpfrugal.estimators.table.choices.plan import Asked, Plan, plan_of
 from dpfrugal.estimators.table.choices.radius import Interval
 from dpfrugal.estimators.table.release import TableRelease
@@ -57,11 +58,13 @@ def private_quantiles(
     with ``neighbours="add-remove"``, by one row more; or by the at most ``max_items_per_person`` rows of one person.
     Each answer has an interval that holds the quantile of the population from which the rows are a sample with
     probability ``confidence`` or, with ``interval_of="table"``, that of the table itself; it costs half of the
-    guarantee, which ``intervals=False`` leaves to the answers. ``person`` names a column of ids: of each person at most
-    ``max_items_per_person`` rows count, chosen at random. Rows of files are held where they take at most ``memory``
-    bytes, and are read again otherwise; ``header`` says whether files of text have one, where that is in doubt.
-    ``low``, ``high`` and ``decimals`` are public hints, never needed: rows beyond ``low`` and ``high`` count as these.
-    An answer has the column's type, which is public; a list of numbers counts as floats, as it states no type.
+    guarantee, which ``intervals=False`` leaves to the answers. Several quantiles share a pilot, a twenty-fifth, that
+    finds out where rows lie, and whether they are whole numbers, cents or others (Theorem 22). ``person`` names a
+    column of ids: of each person at most ``max_items_per_person`` rows count, chosen at random. Rows of files are held
+    where they take at most ``memory`` bytes, and are read again otherwise; ``header`` says whether files of text have
+    one, where that is in doubt. ``low``, ``high`` and ``decimals`` are public hints, never needed: rows beyond ``low``
+    and ``high`` count as these. An answer has the column's type, which is public; a list of numbers counts as floats,
+    as it states no type.
     With a ``ledger`` the guarantee is spent on ``dataset`` before anything is drawn.
 
     >>> import numpy as np
@@ -144,7 +147,7 @@ def draw_release(
 
     It draws: whoever calls it has spent the plan's guarantee.
     """
-    asked, codes = plan.asked, answers(rows, plan, base)
+    asked, codes = plan.asked, answers(rows, plan, directed(rows, plan, base))
     order = [asked.quantiles.index(parameters.exact(q)) for q in quantiles]
     drawn = [_ends(kind, interval) for interval in intervals_around(rows, plan, base, codes)]
     return TableRelease(

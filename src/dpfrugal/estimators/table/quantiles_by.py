@@ -20,6 +20,7 @@ from dpfrugal.estimators.table.base.kinds import hinted
 from dpfrugal.estimators.table.choices.answers import reaches_of
 from dpfrugal.estimators.table.choices.group_answers import Progress, answer_groups
 from dpfrugal.estimators.table.choices.intervals import IntervalOf
+from dpfrugal.estimators.table.choices.pilot import ranks_of_pilot
 from dpfrugal.estimators.table.choices.plan import Asked, plan_of
 from dpfrugal.estimators.table.group_table import group_table
 from dpfrugal.estimators.table.private_quantiles import interval_rule, source_name
@@ -80,8 +81,10 @@ def quantiles_by(
 
     ``rows`` is a noisy number of rows, a tenth of the guarantee; ``counts=False`` saves it. ``lower`` and ``upper``
     bound the quantile of the population or, with ``interval_of="table"``, of the group itself; ``intervals=False``
-    saves half of the guarantee. A group that is too small for its quantile has no value but a ``reason``; without
-    intervals and counts nothing tells that. ``low``, ``high`` and ``decimals`` are public hints, never needed.
+    saves half of what is left. A pilot, a twenty-fifth, finds out for all groups where rows lie, and whether they are
+    whole numbers, cents or others (Theorem 22). A group that is too small for its quantile has no value but a
+    ``reason``; without intervals and counts nothing tells that. ``low``, ``high`` and ``decimals`` are public hints,
+    never needed.
 
     ``method="walk"`` is the paper's random walk, one integer per key, for which ``decimals``, ``start``, ``rounds``,
     ``adaptive_steps``, ``threads`` and ``coin_seed`` are; its columns are key, quantile, value and alpha.
@@ -140,11 +143,11 @@ def quantiles_by(
         if not grouped.rows and neighbours == "replace":
             raise ItemError("The data has no rows: there is no quantile to find.")
         base = hinted(grouped.kind, low, high, decimals)
-        grouped.prepare(reaches_of(plan))  # before anything is spent
+        grouped.prepare(reaches_of(plan), ranks_of_pilot(plan))  # before anything is spent
     account.before_noise()
     with account.owning_up():
         shown = grouped.discover()
-        shown.prepare(reaches_of(plan))
+        shown.prepare(reaches_of(plan), ranks_of_pilot(plan))
         found = answer_groups(shown, plan, base, progress)
         return group_table(
             shown, plan, found, checked, discover_keys, per_person, keys_per_person, has_persons=person is not None

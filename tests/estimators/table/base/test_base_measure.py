@@ -71,8 +71,8 @@ def test_base_of_doubles__has_the_totals_it_states() -> None:
     base = base_of_doubles()
     total = regions(base, []).exact(0)
     plain = (2 * INFINITY + 1 << 9) + (64 * 64 + 4 * 256 + 512) * 2**63
-    zero, prices = 512 << 63, regions(Base(base.low, base.high, base.components[8:9]), []).exact(0)
-    computed = regions(Base(base.low, base.high, base.components[9:-1]), []).exact(0)
+    zero, prices = 512 << 63, regions(Base(base.low, base.high, base.components[1:2]), []).exact(0)
+    computed = regions(Base(base.low, base.high, base.components[5:12]), []).exact(0)
     assert total == plain + 480 * 107 * 2**63 + zero + prices + computed
     written = 480 * 107 * 2**63 + prices
     assert computed / total == pytest.approx(1 / 6, rel=0.05)
@@ -81,7 +81,7 @@ def test_base_of_doubles__has_the_totals_it_states() -> None:
     stated = ((7.0, 3.3e-4), (6.99, 3.0e-4), (0.0, 0.014), (9 * 1.15078, 1.54e-6))
     for value, expected in stated:
         assert regions(base, [code(value)]).exact(1) / total == pytest.approx(expected, rel=0.03)
-    binade = Base(code(4.0), code(math.nextafter(8, 0)), base.components[:4])
+    binade = Base(code(4.0), code(math.nextafter(8, 0)), base.components[12:16])
     assert regions(binade, []).exact(0) / total == pytest.approx(0.00085, rel=0.03)
 
 
@@ -90,6 +90,8 @@ BASES = {
     "doubles between": base_of_doubles().within(code(-3.5), code(1e6)),
     "doubles above": base_of_doubles().within(code(1e9), None),
     "doubles below": base_of_doubles().within(None, code(-1e-310)),
+    "doubles of cents": base_of_doubles().towards(code(1e9 + 0.5), 3),
+    "doubles of all sorts": base_of_doubles().within(code(-3.5), None).towards(code(-1e-3), 12),
     "cents": base_of_decimals(2),
     "cents between": base_of_decimals(2).within(code(1.0), code(2.0)),
 }
@@ -108,6 +110,7 @@ INTEGER_BASES = {
     "integers between": base_of_integers().within(-(2**63), 2**63 - 1),
     "uint64": base_of_integers(zero=-(2**63)),
     "seconds": base_of_times(-(2**63) + 1, 2**63 - 1, (1, 60, 3600, 86400), 2**33 + 7),
+    "hours of a year": base_of_times(-(2**63) + 1, 2**63 - 1, (1, 60, 3600, 86400), 2**33 + 7).towards(10**9, 1),
 }
 
 
@@ -137,6 +140,8 @@ def check(base: Base, at: list[int]) -> None:
         *base_of_doubles().components,
         base_of_doubles().within(code(-1e-3), code(7.0)).components[-1],
         base_of_doubles().within(code(1e9), None).components[-1],
+        *base_of_doubles().towards(code(1e9 + 0.5), 3).components[-2:],
+        *base_of_doubles().towards(code(-7.7), 6).components[-2:],
         Component(1, Binades(), Decimals(9)),
     ],
 )

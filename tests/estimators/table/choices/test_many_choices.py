@@ -13,6 +13,7 @@ from dpfrugal.estimators.table.base.base_measure import (
     base_of_integers,
     base_of_times,
 )
+from dpfrugal.estimators.table.base.codes import codes_of
 from dpfrugal.estimators.table.choices import many_choices
 from dpfrugal.estimators.table.choices.many_choices import Targets, choose_many, compiled
 from dpfrugal.estimators.table.choices.mechanism import Choice
@@ -37,6 +38,8 @@ def test_targets__are_whole_ranks_and_what_lies_above_them(numerators: list[int]
     [
         base_of_doubles(),
         base_of_doubles().within(0, 10**18),
+        base_of_doubles().towards(codes_of(np.array([1e3])).item(), 3),
+        base_of_doubles().towards(codes_of(np.array([-1e9])).item(), 12),
         base_of_decimals(2),
         base_of_times(-(2**40), 2**40, (60, 3600), 2**39),
     ],

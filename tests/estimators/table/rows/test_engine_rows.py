@@ -9,7 +9,7 @@ import pytest
 import dpfrugal as dpf
 from dpfrugal.errors import ItemError
 from dpfrugal.estimators.table.base.codes import codes_of
-from dpfrugal.estimators.table.rows.engine_rows import EngineColumn, EngineGroups, read_engine_groups
+from dpfrugal.estimators.table.rows.engine_rows import EngineColumn, EngineGroups, WholeTable, read_engine_groups
 from dpfrugal.estimators.table.rows.engine_tables import Columns, EngineTable, engine_of
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach, SortedRows
 from dpfrugal.keys.discovery import KeyDiscovery
@@ -30,7 +30,8 @@ def table(frame: pl.DataFrame = FRAME, by: tuple[str, ...] = ("key",)) -> Engine
 def groups(frame: pl.DataFrame = FRAME, **options: object) -> EngineGroups:
     asked: dict[str, object] = {"keys": None, "discovery": None, "label": None, "null_keys": "raise"}
     found = asked | {"nan_policy": "raise", "max_keys": 100} | options
-    return read_engine_groups(table(frame), ["key"], **found)  # type: ignore[arg-type]
+    whole = WholeTable(lambda: EngineColumn(table(frame, ()), "omit"))
+    return read_engine_groups(table(frame), ["key"], whole, **found)  # type: ignore[arg-type]
 
 
 def same(one: OrderStatistics, other: OrderStatistics, ranks: tuple[int, int]) -> None:
@@ -48,6 +49,26 @@ def test_engine_column__rows_by_rank_are_the_sorted_ones(clips: tuple[float | No
     rows.prepare([(595, 605), (5390, 5410)])
     for ranks in ((595, 605), (5390, 5410), (0, 20), (5990, 7000)):  # the last two were not prepared
         same(rows, expected, ranks)
+
+
+@pytest.mark.parametrize("clips", [(None, None), (-1.0, 1.0)])
+@pytest.mark.parametrize("prepared", [True, False])
+def test_engine_groups__together_they_are_the_rows_of_the_whole_table(
+    clips: tuple[float | None, float | None], prepared: bool
+) -> None:
+    found = groups(keys=["b", "a"])
+    found.prepare(REACHES, Reach(0.35, 700.0, 0.0) if prepared else None)
+    ends = [None if end is None else int(codes_of(np.array([end]))[0]) for end in clips]
+    codes = codes_of(VALUES)
+    rows = found.together(*ends)
+    assert rows.rows == codes.size
+    middle = codes.size * 35 // 100
+    for ranks in ((middle - 700, middle + 700), (0, 9)):  # the latter was not prepared
+        same(rows, SortedRows(codes, *ends), ranks)
+    nobody = groups(FRAME.head(0), keys=["z"])
+    nobody.prepare(REACHES, Reach(0.35, 700.0, 0.0))
+    assert nobody.together().rows == 0
+    assert nobody.together().window(0, 5, None, None).codes.size == 0
 
 
 def test_engine_groups__each_key_has_its_own_rows_and_the_label_those_of_the_others() -> None:

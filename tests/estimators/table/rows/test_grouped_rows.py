@@ -19,9 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfrugal import ApproxDP, ItemError, ItemTypeError, ParameterError, ParameterTypeError, PureDP, TableError
-from dpfrugal.estimators.table.base.codes import doubles_of
+from dpfrugal.estimators.table.base.codes import codes_of, doubles_of
 from dpfrugal.estimators.table.rows import group_reading
 from dpfrugal.estimators.table.rows.grouped_rows import GroupedRows, read_groups
+from dpfrugal.estimators.table.rows.order_statistics import SortedRows
 from tests.support.byte_shift import CSV_SOURCES, byte_shift_pair
 from tests.support.naive_groups import by_group, chosen
 
@@ -42,6 +43,23 @@ def contents(groups: GroupedRows) -> dict[Any, list[Any]]:
     keys = [tuple(key.values()) if isinstance(key, dict) else key for key in groups.keys.to_pylist()]
     assert groups.sizes.tolist() == [groups.codes(g).size for g in range(len(keys))]
     return {key: [groups.kind.answer(int(code)) for code in groups.codes(g)] for g, key in enumerate(keys)}
+
+
+@pytest.mark.parametrize("memory", [None, 20 * 700])
+def test_together__are_the_rows_of_all_public_keys_by_rank(memory: int | None) -> None:
+    rng = np.random.default_rng(8)
+    table = pa.table({"key": rng.integers(0, 9, 3_000), "x": np.round(rng.normal(size=3_000), 2)})
+    found = read_groups(table, "x", "key", keys=[1, 2, 5, 7], memory=memory)
+    if memory is not None:
+        with pytest.raises(ParameterError, match="memory does not allow all rows at once"):
+            found.codes(0)
+    kept = table["x"].to_numpy()[np.isin(table["key"].to_numpy(), [1, 2, 5, 7])]
+    for ends in ((None, None), codes_of(np.array([-0.5, 0.75])).tolist()):
+        rows, expected = found.together(*ends), SortedRows(codes_of(kept), *ends)
+        assert rows.rows == kept.size
+        window, sorted_window = (each.window(300, 900, None, None) for each in (rows, expected))
+        for name in ("codes", "below", "upto"):
+            assert getattr(window, name).tolist() == getattr(sorted_window, name).tolist()
 
 
 def csv(table: pa.Table, folder: Path) -> Path:

@@ -38,8 +38,6 @@ from dpfrugal.privacy import choice
 
 # How finely a range between two known answers is divided, in bits.
 FINE_BITS: Final = 40
-# Numbers that were computed: with five and six decimals, and 2520ths (minutes as hours, months as years, thirds).
-COMPUTED: Final = (Beside(10**5), Beside(10**6), Beside(2520))
 # Whole numbers of one unit in another: knots in mph and in m/s, miles in km, pounds in kg. Others are short decimals,
 # as feet in metres or °C in °F, or are among the numbers with six decimals.
 UNITS: Final = tuple(Beside(10**6, step) for step in (1150780, 514444, 1609344, 453592))
@@ -131,10 +129,22 @@ def _interleaved(below: NDArray[Any], upto: NDArray[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
+class Lattice:
+    """Components of a base, by their places in it: numbers that all rows of a table may be, as money is in cents.
+
+    ``weight`` says how likely that is before any row is looked at.
+    """
+
+    parts: tuple[int, ...]
+    weight: int
+
+
+@dataclass(frozen=True)
 class Base:
     """What may be answered: the codes from ``low`` to ``high``, and the components over them.
 
-    ``spacing`` has the points among which answers near earlier ones lie; None stands for all codes.
+    ``spacing`` has the points among which answers near earlier ones lie; None stands for all codes. Of ``lattices``,
+    from the coarsest to one that has all answers, a pilot chooses one.
     """
 
     low: int
@@ -142,6 +152,7 @@ class Base:
     components: tuple[Component, ...]
     spacing: Spacing | None = None
     of_doubles: bool = False
+    lattices: tuple[Lattice, ...] = ()
 
     def within(self, low: int | None, high: int | None) -> "Base":
         """The base of a range whose ends are earlier answers or public hints.
@@ -154,24 +165,41 @@ class Base:
         within = replace(self, low=first, high=last)
         ends = [end for end in (low, high) if end is not None and (not self.of_doubles or abs(end) < INFINITY)]
         near = None if low == high else self._near(ends)
-        if near is None:
+        if near is None or not _mass([near], first, last):
             return within
         known = [Component(1, Single(_index(self.spacing, end)), self.spacing) for end in ends]
-        groups = [(4, list(self.components)), (3, [near]), (1, known)]
-        masses = [_mass(parts, first, last) for _, parts in groups]
-        if not masses[1]:
-            return within
+        return within._mixed([(4, self.components), (3, [near]), (1, known)])
+
+    def towards(self, middle: int, lattice: int | None) -> "Base":
+        """The base of a table of which a pilot has chosen the middle and a lattice, by its place in ``lattices``.
+
+        Half of its mass is on the lattice. Two parts of 1024 are spread evenly over the binades of the distance from
+        the middle, one of them on the lattice only: rows far from 0 that lie near each other are thus as easy to find
+        as others, and numbers just beside the middle are not too likely. The rest is this base's own.
+        """
+        parts = () if lattice is None else tuple(self.components[at] for at in self.lattices[lattice].parts)
+        around = [] if self.of_doubles and abs(middle) >= INFINITY else [self._near([middle])]
+        if len(parts) == 1 and (spacing := parts[0].spacing) is not None:
+            around.append(Component(1, Binades(_index(spacing, middle)), spacing))
+        groups = [(510, self.components), (512, parts), *((1, [part]) for part in around if part is not None)]
+        return self._mixed(groups)
+
+    def _mixed(self, groups: Sequence[tuple[int, Sequence[Component]]]) -> "Base":
+        """The base in which groups of components have such shares of the mass; the first group are its own."""
+        masses = [_mass(parts, self.low, self.high) for _, parts in groups]
+        if not any(masses[1:]):
+            return self
         # Each group's mass times its factor is its share of one number: in integers.
         whole = math.lcm(*(mass for mass in masses if mass))
         factors = [share * (whole // mass) if mass else 0 for (share, _), mass in zip(groups, masses, strict=True)]
+        mixed: dict[int, Component] = {}  # a component of several groups is one
+        for (_, parts), factor in zip(groups, factors, strict=True):
+            for part in parts if factor else ():
+                before = mixed[id(part)].weight if id(part) in mixed else 0
+                mixed[id(part)] = replace(part, weight=before + part.weight * factor)
         common = math.gcd(*factors)
-        parts = [
-            replace(part, weight=part.weight * (factor // common))
-            for (_, group), factor in zip(groups, factors, strict=True)
-            for part in group
-            if factor
-        ]
-        return replace(within, components=tuple(parts))
+        components = tuple(replace(part, weight=part.weight // common) for part in mixed.values())
+        return replace(self, components=components, lattices=self.lattices if masses[0] else ())
 
     def _near(self, ends: Sequence[int]) -> Component | None:
         """A component near one or two earlier answers."""
@@ -218,13 +246,26 @@ def base_of_doubles() -> Base:
     all: sizes that are met more often have more mass, and what lies next to 0 has not too much.
     """
     # In units of 2^63: 107 binades of a lattice, 64, 256 and 1024 of sizes, 4094 of all doubles.
-    spacings: list[Spacing] = [*(Decimals(places) for places in range(4)), Every(100, -1, Decimals(2))]
-    spacings += [*COMPUTED, *UNITS]
-    weights = (96, 128, 224, 32, 96, 64, 32, 32, *(2 for _ in UNITS))
-    lattices = [Component(weight, Binades(), spacing) for spacing, weight in zip(spacings, weights, strict=True)]
-    sizes = [Component(weight << 9, Even(), Sizes(reach)) for reach, weight in ((16, 256), (64, 16), (256, 2))]
+    spacings: dict[Spacing, int] = {
+        Decimals(0): 96,
+        Every(100, -1, Decimals(2)): 96,
+        Decimals(1): 128,
+        Decimals(2): 224,
+        Decimals(3): 32,
+        Beside(2520): 32,
+        **dict.fromkeys(UNITS, 2),
+        Beside(10**5): 64,
+        Beside(10**6): 32,
+    }
+    numbers = [Component(weight, Binades(), spacing) for spacing, weight in spacings.items()]
+    doubles = [Component(weight << 9, Even(), Sizes(reach)) for reach, weight in ((16, 256), (64, 16), (256, 2))]
+    doubles.append(Component(1 << 9, Even()))
     zero = Component(ZERO_WEIGHT, Single(0))
-    return Base(-INFINITY, INFINITY, (Component(1 << 9, Even()), *sizes, *lattices, zero), of_doubles=True)
+    lattices = [Lattice((at,), part.weight) for at, part in enumerate(numbers)]
+    # Half of all tables are of numbers that lie on no lattice.
+    every = Lattice(tuple(range(len(numbers), len(numbers) + len(doubles))), sum(each.weight for each in numbers))
+    components = (*numbers, *doubles, zero)
+    return Base(-INFINITY, INFINITY, components, of_doubles=True, lattices=(*lattices, every))
 
 
 def base_of_decimals(places: int) -> Base:
@@ -241,5 +282,6 @@ def base_of_integers(low: int = -(2**63), high: int = 2**63 - 1, *, zero: int = 
 
 def base_of_times(low: int, high: int, steps: Sequence[int], reach: int) -> Base:
     """Integers, and with 64 times the weight the multiples of each step, not farther from 0 than ``reach``."""
-    parts = [Component(64, Binades(), Multiples(step, reach // step)) for step in steps]
-    return Base(low, high, (Component(1, Binades()), *parts))
+    parts = [Component(64, Binades(), Multiples(step, reach // step)) for step in sorted(steps, reverse=True)]
+    lattices = tuple(Lattice((at,), 1) for at in range(len(parts) + 1))
+    return Base(low, high, (*parts, Component(1, Binades())), lattices=lattices)

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
 from dpfrugal.estimators.table.base.base_measure import Base
 from dpfrugal.estimators.table.choices.joint_choice import JointChoice, cap_of, choose_jointly
 from dpfrugal.estimators.table.choices.mechanism import CAP, Choice, choose_code, lean_of
+from dpfrugal.estimators.table.choices.pilot import reach_of_pilot
 from dpfrugal.estimators.table.choices.plan import Plan
 from dpfrugal.estimators.table.choices.radius import Interval, choose_interval
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach
@@ -39,17 +41,23 @@ def intervals_around(
     )
 
 
+def looked_at(plan: Plan) -> tuple[Fraction, ...]:
+    """The quantiles around whose ranks rows are looked at: those of the plan, and of all rows that of the pilot."""
+    has_more = plan.pilot_slope and not plan.asked.grouped
+    return (*plan.quantiles, plan.asked.pilot_quantile) if has_more else plan.quantiles
+
+
 def reaches(plan: Plan, rows: int) -> list[int]:
-    """How many rows on either side of each quantile's rank the plan looks at in a table of so many."""
+    """How many rows on either side of each of these ranks the plan looks at in a table of so many."""
     found = [cap_of(plan.slope, len(plan.quantiles)) + 1] * len(plan.quantiles)
     for at, margin in enumerate(plan.margins):
         found[at] = max(found[at], math.ceil(margin.rows(rows)) + math.ceil(CAP / plan.interval_slope) + 1)
-    return found
+    return [*found, reach_of_pilot(plan)] if len(looked_at(plan)) > len(found) else found
 
 
 def ranks_of(plan: Plan, rows: int) -> list[tuple[int, int]]:
     """The first and last ranks of the rows that the plan looks at in a table of so many, for each quantile: raw."""
-    ranks = zip((math.floor(q * rows) for q in plan.quantiles), reaches(plan, rows), strict=True)
+    ranks = zip((math.floor(q * rows) for q in looked_at(plan)), reaches(plan, rows), strict=True)
     return [(max(rank - reach, 0), min(rank + 1 + reach, rows - 1)) for rank, reach in ranks] if rows else []
 
 
@@ -61,9 +69,9 @@ def reaches_of(plan: Plan) -> tuple[Reach, ...]:
     # Between two numbers of rows the larger one's reach counts, over the root of the smaller one.
     steep = [
         max((more[at] - least[at]) / math.sqrt(rows) for rows, more in zip([1, *numbers], several, strict=False))
-        for at in range(len(plan.quantiles))
+        for at in range(len(least))
     ]
-    found = zip(plan.quantiles, least, steep, strict=True)
+    found = zip(looked_at(plan), least, steep, strict=True)
     return tuple(Reach(float(q), float(rows), root) for q, rows, root in found)
 
 

@@ -17,6 +17,7 @@ from dpfrugal.estimators.table.choices.joint_choice import JointChoice
 from dpfrugal.estimators.table.choices.many_choices import AT_ONCE, Targets, choose_many
 from dpfrugal.estimators.table.choices.many_intervals import choose_intervals
 from dpfrugal.estimators.table.choices.many_joint_choices import choose_many_jointly
+from dpfrugal.estimators.table.choices.pilot import directed
 from dpfrugal.estimators.table.choices.plan import Plan
 from dpfrugal.estimators.table.choices.radius import choose_interval
 from dpfrugal.estimators.table.rows.engine_rows import EngineGroups
@@ -50,7 +51,7 @@ class GroupAnswers:
 def answer_groups(
     grouped: GroupedRows | EngineGroups, plan: Plan, base: Base, progress: Progress | None = None
 ) -> GroupAnswers:
-    """Choose values, then intervals around them, for all groups; then draw noise for their numbers of rows."""
+    """Choose a pilot for all groups, their values, intervals around these; then draw noise for numbers of rows."""
     groups, quantiles = grouped.sizes.size, len(plan.quantiles)
     values = np.empty((groups, quantiles), dtype=np.int64)
     lower, upper = np.full_like(values, base.low), np.full_like(values, base.high)
@@ -62,6 +63,7 @@ def answer_groups(
         base.low if base.low > grouped.kind.base.low else None,
         base.high if base.high < grouped.kind.base.high else None,
     )
+    base = directed(grouped.together(*hints), plan, base)
     for here, part in grouped.parts():
         group_rows = GroupRows(part, reaches, *hints)
         values[here] = _values(group_rows, plan, base, told)

@@ -10,8 +10,8 @@ The base of several answers is that of m answers drawn one by one and sorted. Fo
 What one row can do to the distance does not grow with m, and no answer waits for another: the rows around all ranks
 tⱼ are known before anything is drawn.
 
-Worked number: replacing a row changes the distance by at most 2 in either direction, so at ε = 1 the slope is 1/4. Nine
-deciles are then 4 to 7 rows off (root mean square), where the base is even around them; one quantile is 2.8.
+Worked number: replacing a row changes the distance by at most 2 in either direction, so with ε = 1 the slope is 1/4.
+Nine deciles are then 5 to 8 rows off (root mean square), where the base is even around them; one quantile is 2.8.
 """
 
 import math

@@ -37,16 +37,20 @@ MOST_LEAN: Final = Fraction(1, 5)
 
 @dataclass(frozen=True)
 class Choice:
-    """What is public about a choice: the base, the slope, and by how much a row above the rank counts more."""
+    """What is public about a choice: the base, the slope, and by how much a row above the rank counts more.
+
+    ``far`` is the cap, in units of 1 / slope.
+    """
 
     base: Base
     slope: Fraction
     lean: Fraction = Fraction(0)
+    far: int | None = None
 
     @property
     def cap(self) -> int:
         """In rows."""
-        return math.ceil(CAP / self.slope)
+        return math.ceil((CAP if self.far is None else self.far) / self.slope)
 
     @property
     def above(self) -> Fraction:

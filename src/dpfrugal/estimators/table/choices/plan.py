@@ -1,11 +1,12 @@
 """The plan of a release: which choices are made, and how steep each is, under one guarantee.
 
-A release consists of parts: the values, the ends of their intervals, and per group a noisy number of rows. Each part
-has a stated share of the guarantee: of its ε or, under zCDP, of its ρ. All of it is a public function of quantiles,
+A release consists of parts: the values, the ends of their intervals, per group a noisy number of rows, and before all
+of these a pilot, unless it is of a single quantile in all. Each part has a stated share of the guarantee: of its ε or,
+under zCDP, of its ρ. All of it is a public function of quantiles,
 guarantee and neighbours (docs/proofs.md, Theorems 17 to 19).
 
-Worked number: at ε = 1 without intervals the slope is 1/4 for any number of quantiles; the middle one of nine deciles
-is then 11 rows off (root mean square), the outermost ones 5.
+Worked number: at ε = 1 without intervals the slope is 6/25 for any number of quantiles from two on; the middle one of
+nine deciles is then 9 rows off (root mean square) where the base is even, the outermost ones 5.
 """
 
 import math
@@ -25,7 +26,9 @@ from dpfrugal.privacy.guarantees import Guarantee
 
 # The part of the guarantee that the noisy number of rows gets, where there is one; choices get the rest.
 COUNTS_SHARE: Final = Fraction(1, 10)
-INTERVALS_SHARE: Final = Fraction(1, 2)  # of what that leaves
+# The part of the pilot that several quantiles, or those of many groups, have in common.
+PILOT_SHARE: Final = Fraction(1, 25)
+INTERVALS_SHARE: Final = Fraction(1, 2)  # of what these leave
 # Rows beyond a quantile, in units of 1 / (2·slope), below which an answer may be drawn from far outside of the table:
 # with so many that was one answer in 50 where values are within 5% of each other, the more seldom the wider they lie.
 ENOUGH: Final = 15
@@ -41,6 +44,10 @@ Change = Literal["replace", "add-remove", "regroup", "replace-in-two"]
 Part = dict[Change, list[Ranges]]
 # Discrete Laplace noise of scale 1 on a number that moves by 1: a loss of at most 1, within an interval of length 2.
 COUNT: Final = Ranges(Fraction(1), Fraction(4))
+# The middle of a table.
+MIDDLE: Final = Fraction(1, 5), Fraction(4, 5)
+# The range of the number of rows of a window that lie on a lattice.
+LATTICE: Final = Fraction(2)
 
 
 @dataclass(frozen=True)
@@ -73,11 +80,29 @@ class Asked:
         return ("replace", "regroup")
 
     @property
+    def has_pilot(self) -> bool:
+        """Whether a pilot repays what it costs: a single quantile of all rows has nobody to share it with."""
+        return self.grouped or len(self.quantiles) > 1
+
+    @property
+    def pilot_quantile(self) -> Fraction:
+        """Where the pilot looks: in the middle of a table, as far from all quantiles as can be.
+
+        Its surroundings have more mass the nearer they are to it, which would draw an answer that lies there.
+        """
+        low, high = MIDDLE
+        inside = [low, *(q for q in self.quantiles if low < q < high), high]
+        first, last = max(pairwise(inside), key=lambda gap: gap[1] - gap[0])
+        return (first + last) / 2
+
+    @property
     def shares(self) -> dict[str, Fraction]:
         """The parts of the guarantee: of its ε or ρ."""
         counts = COUNTS_SHARE if self.counts else Fraction(0)
-        intervals = Fraction(0) if self.intervals is None else (1 - counts) * INTERVALS_SHARE
-        shares = {"values": 1 - counts - intervals, "intervals": intervals, "rows": counts}
+        pilot = PILOT_SHARE if self.has_pilot else Fraction(0)
+        intervals = Fraction(0) if self.intervals is None else (1 - counts - pilot) * INTERVALS_SHARE
+        values = 1 - counts - pilot - intervals
+        shares = {"values": values, "intervals": intervals, "rows": counts, "pilot": pilot}
         return {part: share for part, share in shares.items() if share}
 
 
@@ -87,7 +112,7 @@ class Plan:
 
     ``slope`` is that of the distance of all values together. ``interval_slope`` is that of the radius of an interval,
     and ``margins`` say how many rows intervals must have to spare. ``counts_slope`` is the ε of discrete Laplace noise
-    on numbers of rows.
+    on numbers of rows, and ``pilot_slope`` that of both choices of the pilot.
     """
 
     asked: Asked
@@ -95,6 +120,7 @@ class Plan:
     interval_slope: Fraction = Fraction(0)
     margins: tuple[Margin, ...] = ()
     counts_slope: Fraction = Fraction(0)
+    pilot_slope: Fraction = Fraction(0)
 
     @property
     def quantiles(self) -> tuple[Fraction, ...]:
@@ -160,6 +186,7 @@ def _shared(asked: Asked, power: int) -> Plan:
     growths = [Fraction(0)] * len(asked.quantiles)
     while True:
         parts = {"values": _values(asked), "intervals": _intervals(asked, growths), "rows": _counts(asked)}
+        parts["pilot"] = _pilot(asked)
         factors = {part: _factor(parts[part], share, power) for part, share in asked.shares.items()}
         totals = [
             _total([each.scaled(factor) for part, factor in factors.items() for each in parts[part][change]])
@@ -173,7 +200,7 @@ def _shared(asked: Asked, power: int) -> Plan:
         rule = asked.intervals
         margins = () if rule is None else tuple(rule.margin(q, slopes["intervals"]) for q in asked.quantiles)
         if all(margin.growth <= growth for margin, growth in zip(margins, growths, strict=False)):
-            return Plan(asked, slopes["values"], slopes["intervals"], margins, slopes["rows"])
+            return Plan(asked, slopes["values"], slopes["intervals"], margins, slopes["rows"], slopes["pilot"])
         growths = [max(margin.growth, growth) for margin, growth in zip(margins, growths, strict=True)]
 
 
@@ -202,6 +229,20 @@ def _intervals(asked: Asked, growths: Sequence[Fraction]) -> Part:
 def _counts(asked: Asked) -> Part:
     """The ranges of the noise on the numbers of rows."""
     return {change: _changed(change, lambda _: [COUNT]) for change in asked.changes}
+
+
+def _pilot(asked: Asked) -> Part:
+    """The ranges of both choices of the pilot: of the whole table one row changes, whatever group it leaves or joins.
+
+    Where groups are samples, a row that changes its group replaces one in each (Theorem 22).
+    """
+
+    def choices(change: Change) -> list[Ranges]:
+        times = 2 if change == "replace-in-two" else 1
+        rank = range_of(asked.pilot_quantile) if change == "add-remove" else Fraction(2)
+        return [Ranges(size, size**2) for size in (times * rank, times * LATTICE)]
+
+    return {change: choices(change) for change in asked.changes}
 
 
 def _changed(change: Change, under: Callable[[Neighbours], list[Ranges]]) -> list[Ranges]:

@@ -41,12 +41,18 @@ class EngineColumn:
         self._all = Assigned(pa.table({"group": pa.array([0], pa.int32())}), 1)
         self._tallies = table.tallies(self._all, counts)
 
+    @property
+    def present(self) -> int:
+        """How many rows count: raw."""
+        return int(self._tallies.sizes[0])
+
     def ordered(self, least: int | None = None, most: int | None = None) -> OrderStatistics:
         """The rows by rank; those beyond the public codes ``least`` and ``most`` count as these."""
-        return _EngineRows(int(self._tallies.sizes[0]), self._find, least, most)
+        return _EngineRows(self.present, self.find, least, most)
 
-    def _find(self, reaches: Sequence[Reach]) -> list[Stretch]:
-        if not self._tallies.sizes[0]:
+    def find(self, reaches: Sequence[Reach]) -> list[Stretch]:
+        """The rows that these reaches say: raw."""
+        if not self.present:
             return []
         (found,) = self._table.find(self._all, self._tallies, reaches)
         return [each.stretch(0) for each in found.stretches]
@@ -76,6 +82,24 @@ def _reach_of(first: int, last: int, rows: int) -> Reach:
     return Reach((first + last) / 2 / rows, (last - first) / 2 + 1, 0.0)
 
 
+class WholeTable:
+    """The rows of a table without its keys, of which ``open`` makes a column when they are asked for."""
+
+    def __init__(self, open_column: Callable[[], EngineColumn]) -> None:
+        self._column, self._known = cache(open_column), list[Stretch]()
+
+    def prepare(self, reach: Reach) -> None:
+        """Find the rows that a reach says."""
+        if not self._known:
+            self._known.extend(self._column().find([reach]))
+
+    def ordered(self, least: int | None, most: int | None) -> OrderStatistics:
+        """By rank."""
+        column = self._column()
+        everything = lambda: column.find([all_rows(column.present)])[0]  # noqa: E731
+        return StretchRows(column.present, self._known, everything, least, most)
+
+
 @dataclass(frozen=True)
 class EngineGroups:
     """The rows of each public key, in an engine. Where keys are to be discovered, none is public before ``discover``.
@@ -89,6 +113,7 @@ class EngineGroups:
     _tallies: Tallies = field(repr=False)
     _table: EngineTable = field(repr=False)
     _assigned: Assigned = field(repr=False)
+    _whole: WholeTable = field(repr=False)
     _hidden: "Callable[[], EngineGroups] | None" = field(repr=False, default=None)
     _found: list[Found] = field(repr=False, default_factory=list)
 
@@ -97,13 +122,19 @@ class EngineGroups:
         """How many rows each public key has: raw."""
         return self._tallies.sizes
 
-    def prepare(self, reaches: Sequence[Reach]) -> None:
-        """Find the rows that these reaches say; nothing is read afterwards."""
+    def prepare(self, reaches: Sequence[Reach], of_all: Reach | None = None) -> None:
+        """Find the rows of each group that ``reaches`` say, and those of the whole table; no others are read."""
         if self._hidden is None and not self._found and self.sizes.size:
             self._found.extend(self._table.find(self._assigned, self._tallies, reaches))
+            if of_all is not None:
+                self._whole.prepare(of_all)
+
+    def together(self, least: int | None = None, most: int | None = None) -> OrderStatistics:
+        """The rows of the whole table by rank, whatever their keys; those beyond two public codes count as these."""
+        return self._whole.ordered(least, most)
 
     def parts(self) -> Iterator[tuple[NDArray[np.int64], "EnginePart"]]:
-        """The groups that were found together."""
+        """The groups whose rows were found at once."""
         return ((each.groups, EnginePart(self, each)) for each in self._found)
 
     def discover(self) -> "EngineGroups":
@@ -148,6 +179,7 @@ class EnginePart:
 def read_engine_groups(
     table: EngineTable,
     names: list[str],
+    whole: WholeTable,
     *,
     keys: Any,
     discovery: KeyDiscovery | None,
@@ -166,15 +198,15 @@ def read_engine_groups(
     index.settle()
     if discovery is None:
         nulls = null_keys == "group"
-        return _assigned(table, kind, rows, names, counts, index.columns(), codes, label, nulls=nulls)
+        return _assigned(table, whole, kind, rows, names, counts, index.columns(), codes, label, nulls=nulls)
 
     @cache
     def discovered() -> EngineGroups:
-        return _discovered(table, kind, rows, names, counts, index, codes, label, discovery)
+        return _discovered(table, whole, kind, rows, names, counts, index, codes, label, discovery)
 
     nothing = np.zeros(0, dtype=np.int64)
     empty = Assigned(counts.slice(0, 0), 0), Tallies(nothing, nothing)
-    return EngineGroups(kind, no_keys(index), rows, empty[1], table, empty[0], discovered)
+    return EngineGroups(kind, no_keys(index), rows, empty[1], table, empty[0], whole, discovered)
 
 
 def _codes(index: KeyColumns, counts: Any, names: list[str], null_keys: NullKeys) -> NDArray[np.int32]:
@@ -184,6 +216,7 @@ def _codes(index: KeyColumns, counts: Any, names: list[str], null_keys: NullKeys
 
 def _assigned(
     table: EngineTable,
+    whole: WholeTable,
     kind: Kind,
     rows: int,
     names: list[str],
@@ -209,11 +242,12 @@ def _assigned(
         groups += 1
     kept = pa.array(codes >= 0)
     assigned = Assigned(counts.select(names).append_column("group", pa.array(codes)).filter(kept), groups)
-    return EngineGroups(kind, columns, rows, table.tallies(assigned, counts.filter(kept)), table, assigned)
+    return EngineGroups(kind, columns, rows, table.tallies(assigned, counts.filter(kept)), table, assigned, whole)
 
 
 def _discovered(
     table: EngineTable,
+    whole: WholeTable,
     kind: Kind,
     rows: int,
     names: list[str],
@@ -242,4 +276,4 @@ def _discovered(
     relabel = np.full(size, UNDECLARED, dtype=np.int32)
     relabel[found] = np.arange(found.size, dtype=np.int32)
     again = np.where(codes >= 0, relabel[np.maximum(codes, 0)], codes) if size else codes
-    return _assigned(table, kind, rows, names, counts, columns, again, label)
+    return _assigned(table, whole, kind, rows, names, counts, columns, again, label)

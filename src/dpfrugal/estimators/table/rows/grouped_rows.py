@@ -18,12 +18,15 @@ from dpfrugal import parameters
 from dpfrugal.errors import ParameterError, ParameterTypeError, TableError
 from dpfrugal.estimators.table.base.codes import Codes
 from dpfrugal.estimators.table.base.kinds import Kind
-from dpfrugal.estimators.table.rows.engine_rows import EngineGroups, read_engine_groups
+from dpfrugal.estimators.table.rows.columns import Column
+from dpfrugal.estimators.table.rows.engine_rows import EngineColumn, EngineGroups, WholeTable, read_engine_groups
 from dpfrugal.estimators.table.rows.engine_tables import Columns, engine_of
 from dpfrugal.estimators.table.rows.group_columns import Label, key_columns_with, no_keys, with_null_key
 from dpfrugal.estimators.table.rows.group_reading import GroupReading
 from dpfrugal.estimators.table.rows.keyed_rows import Groups, KeyedRows
 from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Reach, SortedRows
+from dpfrugal.estimators.table.rows.sample import Sample
+from dpfrugal.estimators.table.rows.selected_rows import SAMPLE
 from dpfrugal.estimators.table.rows.stretches import Windows
 from dpfrugal.estimators.table.sources.column_sources import NO_HEADER
 from dpfrugal.keys.discovery import KeyDiscovery, declared_or_discovered
@@ -79,7 +82,19 @@ class GroupedRows:
         """All rows: they hold those around any rank."""
         return Windows(self.sorted_codes, self.starts, np.zeros(self.starts.size - 1, dtype=np.int64))
 
-    def prepare(self, reaches: Sequence[Reach]) -> None:
+    def together(self, least: int | None = None, most: int | None = None) -> OrderStatistics:
+        """The rows of all public keys by rank; those beyond the public codes ``least`` and ``most`` count as these."""
+        number, whole = int(self.starts[-1]), np.dtype(np.int64)
+        if self._again is None:
+            codes = self.sorted_codes
+            return Column(self.kind, number, number, whole, None, lambda: iter([codes])).ordered(least, most)
+        sample = Sample(SAMPLE)
+        for _, part in self.parts():
+            sample.add(part.sorted_codes)
+        read = lambda: (part.sorted_codes for _, part in self.parts())  # noqa: E731
+        return Column(self.kind, number, number, whole, sample.rows, read).ordered(least, most)
+
+    def prepare(self, reaches: Sequence[Reach], of_all: Reach | None = None) -> None:
         """Nothing: all rows are at hand, or read part by part."""
 
     def parts(self) -> Iterator[tuple[slice, "GroupedRows"]]:
@@ -135,9 +150,12 @@ def groups_of(
     if asked.header is not None:
         raise ParameterError(NO_HEADER)
     table = source.open(Columns(column, tuple(asked.names), asked.person, *asked.limits))
+    # Of all rows of a person as many count as of those in all groups.
+    most = asked.limits[0] * (asked.limits[1] or 1)
+    whole = WholeTable(lambda: EngineColumn(source.open(Columns(column, (), asked.person, most)), asked.nan_policy))
     return read_engine_groups(
-        table, asked.names, keys=asked.keys, discovery=asked.discovery, label=asked.label, null_keys=asked.null_keys,
-        nan_policy=asked.nan_policy, max_keys=asked.max_keys,
+        table, asked.names, whole, keys=asked.keys, discovery=asked.discovery, label=asked.label,
+        null_keys=asked.null_keys, nan_policy=asked.nan_policy, max_keys=asked.max_keys,
     )  # fmt: skip
 
 
