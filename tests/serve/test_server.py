@@ -282,7 +282,8 @@ def test_discovery__only_keys_of_many_items_are_shown_in_the_order_of_keys(tmp_p
 
 def test_discovery__a_flood_of_other_keys_hides_no_key(tmp_path: Path) -> None:
     metric = METRIC.format(name="latency", window="1m", total=1).replace(
-        "declared: [/home, /pay]", "discover: {epsilon: 2, delta: 1.0e-6}"
+        "declared: [/home, /pay]",
+        "discover: {epsilon: 2, delta: 1.0e-12}",  # for each of 200,000 keys with a row
     )
     metric = metric.replace("{epsilon: 1}", "{epsilon: 400, delta: 1.0e-3}")
     with served(tmp_path, settings_text(metric)) as one:
