@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as parsed_te
 from dpfrugal.serve.exposition import as_json
 from dpfrugal.serve.web import public_routes
 from tests.serve.test_server import ROWS
-from tests.support.serving import NOON, Program, program, served, settings_text
+from tests.support.serving import METRIC, NOON, Clock, Program, program, served, settings_text
 
 READ, INGEST, OPERATOR = ("read-token-0123456", "ingest-token-012345", "operator-token-0123")
 parse_openmetrics: Any = openmetrics_parser.text_string_to_metric_families
@@ -244,3 +244,37 @@ def test_releases__are_written_outside_of_the_loop_that_takes_items(
         assert len(client.get("/api/v1/releases").json()["releases"]) == 1
         assert client.get("/api/v1/events", headers={"last-event-id": "0"}).text.count("event: release") == 1
     assert where == ["readers_0"] * 2
+
+
+SHAPE = re.compile(r"NaN|null|[+-]?Inf|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+ASKED = (
+    "/", "/page.js", "/metrics", "/api/v1/metrics", "/api/v1/releases", "/api/v1/releases?key=/pay", "/-/ready",
+    "/-/healthy", "/api/v1/events", "/openapi.json", "/nowhere",
+)  # fmt: skip
+
+
+def test_web__the_shape_of_every_answer_is_that_of_a_window_without_items(tmp_path: Path) -> None:
+    """Status, headers, names, keys, order, sentences and log: all but the numbers of releases, which are private."""
+    metric = METRIC.format(name="latency", window="1m", total=2880) + "    person: {attribute: who, max_items: 2}\n"
+    wrong: list[Any] = ["text", None, -1.0, 1e400, {}]
+    many = [{"route": key, "ms": 5.0, "who": f"p{n}"} for n in range(3000) for key in ("/pay", f"/secret{n}", None)]
+    many += [{"route": "/home", "ms": value, "who": "ann"} for value in wrong * 50] + [{"ms": 3.0}] * 50
+
+    def seen(folder: Path, rows: list[dict[str, Any]]) -> list[Any]:
+        folder.mkdir()
+        with served(folder, settings_text(metric), Clock()) as one:
+            client, found = one.client(), list[Any]()
+            one.server.streams.join = lambda: ended()  # type: ignore[method-assign]
+            for minute in range(1, 4):
+                one.send(*(rows if minute == 2 else []))
+                body = b'{"route": "/pay", "ms": 5, "who": "me"}\n{"route": "/mine"}\n['
+                answers = [client.post("/v1/items", content=body, headers={"content-type": "application/x-ndjson"})]
+                answers += [client.get(path, headers={"last-event-id": "0"}) for path in ASKED]
+                one.to(NOON + 60 * minute)
+                answers += [client.get(path, headers={"last-event-id": "0"}) for path in ASKED]
+                for answer in answers:
+                    headers = {name: value for name, value in answer.headers.items() if name != "content-length"}
+                    found.append((answer.status_code, headers, SHAPE.sub("#", answer.text)))
+            return [*found, one.said]
+
+    assert seen(tmp_path / "none", []) == seen(tmp_path / "many", many)
