@@ -10,6 +10,7 @@ end as it was when a third of the time had passed (a tenth and 32 MiB more are a
 import argparse
 import gzip
 import http.client
+import json
 import os
 import random
 import socket
@@ -41,6 +42,15 @@ metrics:
 """
 PATHS = ("/v1/traces", "/v1/logs", "/v1/metrics", "/v1/items", "/metrics", "/api/v1/releases", "/", "/-/ready", "/x")
 TYPES = ("application/x-protobuf", "application/json", "application/x-ndjson", "text/plain", "", "application/json; q=")
+OPENMETRICS = "application/openmetrics-text"
+ACCEPTED = (
+    "*/*",
+    OPENMETRICS,
+    f"{OPENMETRICS};version=x",
+    "text/plain;version=1.x",
+    f"{OPENMETRICS};version=2.0.0",
+    ";,=",
+)
 QUERIES = (
     "",
     "?since=1e308",
@@ -79,6 +89,19 @@ def json_lines(draw: random.Random) -> bytes:
     return "\n".join(lines).encode()
 
 
+def otlp_json(draw: random.Random) -> bytes:
+    """Spans in JSON whose attributes hold anything but what their names say."""
+    kinds = ("stringValue", "intValue", "doubleValue", "boolValue", "arrayValue")
+    values: tuple[Any, ...] = (1, None, [], {}, True, "7", "x", 1e300, 10**400, "NaN", "9" * 30)
+    ends = time.time_ns()
+    spans = [
+        {"spanId": draw.randbytes(8).hex(), "kind": 2, "startTimeUnixNano": "0", "endTimeUnixNano": str(ends)}
+        | {"attributes": [{"key": draw.choice("kp"), "value": {draw.choice(kinds): draw.choice(values)}}]}
+        for _ in range(draw.randrange(4))
+    ]
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
+
+
 def damaged(body: bytes, draw: random.Random) -> bytes:
     """The body, or one that is cut, changed or mixed with noise."""
     way = draw.randrange(5)
@@ -100,13 +123,15 @@ def resident(pid: int) -> int:
 
 def request(port: int, draw: random.Random) -> int | None:
     """One request; its status, None for none."""
-    body = damaged(draw.choice((otlp_spans, json_lines))(draw), draw)
-    headers = {"Content-Type": draw.choice(TYPES)}
+    body = damaged(draw.choice((otlp_spans, otlp_json, json_lines))(draw), draw)
+    headers = {"Content-Type": draw.choice(TYPES), "Accept": draw.choice(ACCEPTED)}
     if draw.random() < 0.4:
         body = damaged(gzip.compress(body, 1), draw) if draw.random() < 0.5 else gzip.compress(body, 1)
         headers["Content-Encoding"] = draw.choice(("gzip", "gzip", "br"))
     if draw.random() < 0.02:
         body, headers["Content-Encoding"] = gzip.compress(b"\0" * (30 << 20), 9), "gzip"
+    if draw.random() < 0.02:
+        body, headers["Content-Encoding"] = gzip.compress(b"") * draw.randrange(10_000), "gzip"
     path = draw.choice(PATHS)
     method = draw.choice(("POST", "POST", "POST", "GET", "PUT", "OPTIONS")) if path.startswith("/v1") else "GET"
     try:
