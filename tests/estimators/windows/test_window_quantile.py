@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import dpfrugal as dpf
+from dpfrugal.estimators.windows import window_quantile
 from tests.support.bits import replace_bits
 
 ONE = dpf.PureDP(epsilon=1.0)
@@ -24,6 +25,7 @@ def released(estimator: Any, *batches: Any, seed: int = 3) -> dpf.WindowRelease:
         estimator.update_many(batch)
     with pytest.MonkeyPatch.context() as patch:
         replace_bits(patch, seed)
+        patch.setattr(window_quantile, "rehearse", lambda *_: None)  # which draws as well, once in a process
         release: dpf.WindowRelease = estimator.release()
     return release
 

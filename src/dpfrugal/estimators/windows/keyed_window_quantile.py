@@ -19,12 +19,13 @@ from dpfrugal.estimators.keyed.coded_rows import UNEVEN, KeyLookup, sized
 from dpfrugal.estimators.keyed.release_table import total_cost
 from dpfrugal.estimators.keyed.state_record import arrow_keys
 from dpfrugal.estimators.table.base.kinds import FLOATS
-from dpfrugal.estimators.table.choices.group_answers import Progress, answer_groups
+from dpfrugal.estimators.table.choices.group_answers import FEW_GROUPS, Progress, answer_groups
 from dpfrugal.estimators.table.choices.intervals import IntervalOf
 from dpfrugal.estimators.table.group_table import group_table
 from dpfrugal.estimators.table.rows.grouped_rows import GroupedRows
 from dpfrugal.estimators.table.rows.keyed_rows import KeyedRows
 from dpfrugal.estimators.windows.held_items import HeldItems
+from dpfrugal.estimators.windows.rehearsal import rehearse
 from dpfrugal.estimators.windows.window_estimator import WindowEstimator
 from dpfrugal.estimators.windows.window_items import Batch, batch_of
 from dpfrugal.estimators.windows.window_keys import WindowKeys, check_groups
@@ -34,7 +35,6 @@ from dpfrugal.estimators.windows.window_release import unit_of
 from dpfrugal.keys.discovery import KeyDiscovery, declared_or_discovered
 from dpfrugal.keys.index import MOST_KEYS
 from dpfrugal.parameters import NanPolicy, Neighbours, NullKeys
-from dpfrugal.privacy import noise
 from dpfrugal.privacy.guarantees import ApproxDP, Guarantee
 from dpfrugal.storage.checkpoint_file import Contents
 
@@ -173,7 +173,7 @@ class KeyedWindowQuantile(WindowEstimator):
             rows = self._rows()
             grouped = None if keys.discovery is not None else keys.declared(rows)
             bounds, quantiles = self._asked.base(kind), self._asked.quantiles
-            noise.load()  # a kill between the count in the ledger and the release loses the window: keep that short
+            rehearse(self._planned, FEW_GROUPS if grouped is None else len(grouped.sizes))
             window, number = self._end_window()
             with self._account.owning_up():
                 grouped = keys.discovered(rows, index) if grouped is None else grouped

@@ -29,6 +29,7 @@ from dpfrugal.estimators.table.rows.order_statistics import OrderStatistics, Sor
 from dpfrugal.estimators.table.rows.selected_rows import SelectedRows
 from dpfrugal.estimators.walk.frugal import admitted
 from dpfrugal.estimators.windows.held_items import HeldItems
+from dpfrugal.estimators.windows.rehearsal import rehearse
 from dpfrugal.estimators.windows.typed_items import TIMES, Time
 from dpfrugal.estimators.windows.window_estimator import WindowEstimator
 from dpfrugal.estimators.windows.window_items import batch_of
@@ -134,6 +135,7 @@ class WindowQuantile(WindowEstimator):
             bounds = self._asked.base(kind)
             rows = self._ordered(kind, bounds)
             rows.prepare(ranks_of(self._planned, rows.rows))
+            rehearse(self._planned, None)
             window, number = self._end_window()
             with self._account.owning_up():
                 release = draw_release(rows, number, self._planned, bounds, kind, self._asked.quantiles)
