@@ -41,7 +41,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Turn links towards the site, separate lists from what is before them, and write the reference of the command line."""
+    """Turn links towards the site, set lists apart, and write the reference of the command line."""
     here = page.file.src_uri
     source = next((name for name, at in PAGES.items() if at == here), f"docs/{here}")
 

@@ -298,16 +298,20 @@ def test_engines__at_most_so_many_rows_of_a_person_count(
 
 @pytest.mark.parametrize("hold", [duckdb_relation, polars_frame, sqlite_table])  # all databases have its statement
 def test_engines__person_is_chosen_by_chance_alone(hold: Holder) -> None:
-    """Each of a person's 8 rows, two of them equal, counts in a quarter of 100 draws of two; 6 standard deviations."""
-    table = pa.table({"value": [0, 0, 1, 2, 3, 4, 5, 6], "person": ["ann"] * 8})
+    """Each of a person's 8 rows, two of them equal, counts in a quarter of 100 draws of two; 6 standard deviations.
+
+    Draws are those of ten people in ten openings: none may depend on another person's or another opening's.
+    """
+    people = [name for name in "abcdefghij" for _ in range(8)]
+    table = pa.table({"value": [0, 0, 1, 2, 3, 4, 5, 6] * 10, "person": people})
     times = np.zeros(7)
-    data, reach, two = hold(table), all_rows(2), np.array([2])
-    for _ in range(100):
+    data, reach, counted = hold(table), all_rows(20), np.array([20])
+    for _ in range(10):
         opened_ = opened(data, "value", (), "person", max_items_per_person=2)
         assigned = Assigned(pa.table({"group": pa.array([0], pa.int32())}), 1)
         tallies = opened_.tallies(assigned, opened_.counts())
         (found,) = opened_.find(assigned, tallies, [reach])
-        np.add.at(times, found.stretches[0].windows(reach.ranks(two)).codes, 1)
+        np.add.at(times, found.stretches[0].windows(reach.ranks(counted)).codes, 1)
     assert (np.abs(times - [50, 25, 25, 25, 25, 25, 25]) < 6 * np.sqrt(100 * 0.25 * 0.75)).all()
     assert times.sum() == 200
 

