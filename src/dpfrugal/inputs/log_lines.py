@@ -127,10 +127,10 @@ class LogLines:
         if not self._omit_bad and len(line) > LONGEST_LINE:
             self.refusal = too_long(self._line, LONGEST_LINE)
         elif not self._omit_bad:
-            what = f"does not fit: a line must be {self._form.said}"
+            what = f"does not fit: a line must be {self._form.said}" if line.strip() else "is blank"
+            others = "--json-lines, --logfmt and --pattern read others; " if self._form.row is None else ""
             self.refusal = TableError(
-                f"Line {self._line} {what if line.strip() else 'is blank'} (to count such lines as missing items, use "
-                "--nan-policy omit)."
+                f"Line {self._line} {what} ({others}--nan-policy omit counts such lines as missing items)."
             )
         return BAD
 

@@ -18,6 +18,7 @@ from dpfrugal.cli.streams.window_output import (
     json_of_window,
     lines_of_keys,
     lines_of_window,
+    reasons_of_keys,
     sparkline,
 )
 
@@ -102,3 +103,10 @@ def test_live_table__shows_no_more_rows_than_a_terminal_has(
     table.show(keyed_release(), "12:00")
     table.stop()
     assert "6 more rows: pipe the output, or use --json" in capsys.readouterr().out
+
+
+def test_reasons_of_keys__name_the_quantile_once() -> None:
+    windows = dpf.KeyedWindowQuantile([0.5, 0.999], ONE, keys=["/home", "/pay"])
+    windows.update_many(["/home"] * 2_000 + ["/pay"] * 2_000, np.arange(4_000.0))
+    (reason,) = reasons_of_keys(windows.release())
+    assert reason.startswith("too few rows for q=0.999: about ")

@@ -155,7 +155,7 @@ class Windows:
             claim = window_output.claim_of(release)
             self._doubted.add(claim)
             notes.print(claim + "; a person in several windows has it in each." * (not self._shares_windows))
-        reasons = release["reason"].drop_null().unique().to_pylist() if self._keyed else filter(None, release.reasons)
+        reasons = window_output.reasons_of_keys(release) if self._keyed else filter(None, release.reasons)
         new = dict.fromkeys(said for each in reasons if (said := each.partition(", there are")[0]) not in self._doubted)
         self._doubted.update(new)
         with nullcontext() if self._live is None or not new else self._live.aside():

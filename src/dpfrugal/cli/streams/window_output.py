@@ -169,6 +169,14 @@ def _rows(release: Any) -> Iterator[tuple[str, float, Any, Any, Any]]:
         yield str(row["key"]), row["quantile"], row["value"], row["lower"], row["upper"]
 
 
+def reasons_of_keys(release: Any) -> list[str]:
+    """Why values are missing: each reason once, with the quantile of which it is true."""
+    pairs = zip(release["reason"].to_pylist(), release["quantile"].to_pylist(), strict=True)
+    return [
+        reason.replace("too few rows", f"too few rows for q={q:g}", 1) for reason, q in dict.fromkeys(pairs) if reason
+    ]
+
+
 def is_live(*, as_json: bool) -> bool:
     """Whether the output is a terminal that a table can be drawn on."""
     return not as_json and sys.stdout.isatty()
