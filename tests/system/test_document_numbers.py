@@ -33,6 +33,7 @@ FACTS: list[tuple[str, str, float, float]] = [
     ("docs/limits.md", r"\((\d+) for a median, \d+ for a p90", needed(0.5)[0], 0),
     ("docs/limits.md", r"for a median, (\d+) for a p90", needed(0.9)[0], 10),
     ("docs/limits.md", r"for a p90, ([\d,]+) for a p99", needed(0.99)[0], 100),
+    ("docs/limits.md", r"a median about (\d+) rows", needed(0.5, 0.9)[0], 0),
     ("docs/limits.md", r"a p90 about (\d+) rows", needed(0.5, 0.9)[1], 10),
     ("docs/limits.md", r"a p99 about ([\d,]+)", needed(0.5, 0.9, 0.99)[2], 100),
     ("docs/limits.md", r"up to ([\d,]+) buffered items", window_quantile.MOST_PENDING, 0),
