@@ -75,5 +75,5 @@ def test_explain__says_the_claim_its_shares_and_how_many_values_are_missing(caps
     assert "3,000 rows, 2 keys" in said
     assert said.count("1 of 4 values is not shown: too few rows") == 2, "each quantile needs other numbers of rows"
     shares = re.findall(r"(\w+) (\d+)%", said.partition("Shares of the guarantee: ")[2].partition(";")[0])
-    assert [name for name, _ in shares] == ["values", "intervals", "rows"]
+    assert [name for name, _ in shares] == ["values", "intervals", "rows", "pilot"]
     assert sum(int(share) for _, share in shares) == 100

@@ -158,6 +158,7 @@ def explain(release: "TableRelease") -> None:
         notes.print(
             f"{100 * release.confidence:g}% intervals for the quantile {whose}; values have {shares['values']:.0%} of "
             f"the guarantee, intervals {shares['intervals']:.0%}"
+            + (f", a pilot {shares['pilot']:.0%}" if "pilot" in shares else "")
         )
     for reason in filter(None, release.reasons):
         note(f"{reason}; no number is shown.")
