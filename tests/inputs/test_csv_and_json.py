@@ -171,3 +171,11 @@ def test_csv_column__of_two_kinds_of_cells_is_refused_so_that_no_row_chooses_its
     path = written(tmp_path / "a.csv", f"k,at\na,{first}\nb,{second}\n")
     with pytest.raises(TableError, match=wanted):
         of_any_type(path)
+
+
+@pytest.mark.parametrize("length", [131_073, 1_000_000])
+def test_csv_column__beside_a_cell_as_long_as_a_line_may_be_is_read(length: int, tmp_path: Path) -> None:
+    path = written(tmp_path / "long.csv.gz", "note,ms\n" + f"{'a' * length},5\n" * 3)
+    assert read(path, "ms") == [5.0, 5.0, 5.0]
+    with pytest.raises(TableError, match=r"line 2 is longer than 1,048,576 bytes, which is the limit"):
+        read(written(tmp_path / "longer.csv.gz", "note,ms\n" + f"{'a' * (3 << 20)},5\n"), "ms")

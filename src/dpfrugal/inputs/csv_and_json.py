@@ -29,7 +29,10 @@ import pyarrow as pa
 
 from dpfrugal.errors import TableError
 from dpfrugal.inputs.columns import Column, attempt, chosen, damaged
-from dpfrugal.inputs.file_source import BLOCK_BYTES, FileSource
+from dpfrugal.inputs.file_source import BLOCK_BYTES, LONGEST_LINE, FileSource
+
+# A cell may be as long as a line; Python's own limit of 131,072 letters, of the whole process, is only ever raised.
+csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
 
 HEAD_LINES = 1000
 TIME = re.compile(r"\s*\d{1,4}[-/.:]\d{1,2}([-/.:]\d{1,4})?")
