@@ -1,12 +1,14 @@
 """Time of private quantiles in DuckDB, Polars and PostgreSQL beside the engines' own exact quantiles, in one run.
 
-Twenty million rows of exponential numbers; for each contender the best of several rounds, taken in turn. PostgreSQL is
+Twenty million rows of exponential numbers; for each contender the best of several rounds, taken in turn. The windows
+alone are the engine's part; the rest is the release, which costs the same whatever holds the rows. PostgreSQL is
 started for it, with its default settings.
 """
 
 import argparse
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import duckdb
@@ -16,9 +18,41 @@ import psycopg
 
 import dpfrugal as dpf
 from dpfrugal.engines import sql
+from dpfrugal.engines.sql.table import DatabaseTable
+from dpfrugal.estimators.table.choices.answers import reaches_of
+from dpfrugal.estimators.table.choices.plan import Asked, plan_of
+from dpfrugal.estimators.table.private_quantiles import interval_rule
+from dpfrugal.estimators.table.rows.engine_rows import EngineColumn
+from dpfrugal.estimators.table.rows.engine_tables import Columns, engine_of
+from dpfrugal.estimators.table.rows.grouped_rows import groups_of
 from tests.support.postgres import server
 
 GUARANTEE = dpf.PureDP(epsilon=1.0)
+
+
+def windows(data: Any, keys: int) -> None:
+    """What an engine does of a release: nothing is chosen."""
+    asked = Asked(
+        (Fraction(9, 10),), GUARANTEE, "replace", grouped=keys > 0, rows_per_person=1,
+        intervals=interval_rule(True, 0.95, "population"), counts=keys > 0,
+    )  # fmt: skip
+    reaches = reaches_of(plan_of(asked))
+    if keys:
+        groups_of(data, "x", f"key_{keys}", keys=np.arange(keys)).prepare(reaches)
+        return
+    source = engine_of(data)
+    assert source is not None
+    rows = EngineColumn(source.open(Columns("x")), "raise").ordered()
+    rows.prepare([(int(0.9 * rows.rows),) * 2], reaches)
+
+
+def shown(found: dict[str, float], engine: str, own: str, keys: int) -> None:
+    exact, alone, private = (found[f"{engine} {name}"] for name in (own, "windows", "private"))
+    print(
+        f"{keys:>7,} keys  {engine}: {own} {exact:6.2f} s, windows {alone:6.2f} s: {alone / exact:5.2f}×, private "
+        f"{private:6.2f} s: {private / exact:5.2f}×",
+        flush=True,
+    )
 
 
 def best(contenders: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
@@ -37,6 +71,8 @@ def contenders(frame: Any, connection: Any, keys: int) -> dict[str, Callable[[],
     if not keys:
         return {
             "duckdb quantile_cont": lambda: connection.sql("SELECT quantile_cont(x, 0.9) FROM rows").fetchall(),
+            "duckdb windows": lambda: windows(table, 0),
+            "polars windows": lambda: windows(frame, 0),
             "duckdb private": lambda: dpf.private_quantiles(table, 0.9, GUARANTEE, column="x"),
             "polars quantile": lambda: frame.select(pl.col("x").quantile(0.9)),
             "polars private": lambda: dpf.private_quantiles(frame, 0.9, GUARANTEE, column="x"),
@@ -44,6 +80,8 @@ def contenders(frame: Any, connection: Any, keys: int) -> dict[str, Callable[[],
     own = f"SELECT {by}, quantile_cont(x, 0.9) FROM rows GROUP BY {by}"
     return {
         "duckdb quantile_cont": lambda: connection.sql(own).fetchall(),
+        "duckdb windows": lambda: windows(table, keys),
+        "polars windows": lambda: windows(frame, keys),
         "duckdb private": lambda: dpf.quantiles_by(table, "x", 0.9, GUARANTEE, by=by, keys=declared),
         "polars quantile": lambda: frame.group_by(by).agg(pl.col("x").quantile(0.9)),
         "polars private": lambda: dpf.quantiles_by(frame, "x", 0.9, GUARANTEE, by=by, keys=declared),
@@ -51,16 +89,25 @@ def contenders(frame: Any, connection: Any, keys: int) -> dict[str, Callable[[],
 
 
 def in_postgres(connection: Any, keys: int) -> dict[str, Callable[[], Any]]:
-    own = "percentile_cont(0.9) WITHIN GROUP (ORDER BY x)"
+    own, table = "percentile_cont(0.9) WITHIN GROUP (ORDER BY x)", DatabaseTable(connection, "postgres", "rows", None)
+
+    def alone() -> None:
+        with table.one_state():
+            windows(table, keys)
+
     if not keys:
         return {
-            "percentile_cont": lambda: connection.execute(f"SELECT {own} FROM rows").fetchall(),
-            "private": lambda: sql.private_quantiles(connection, "rows", "x", 0.9, GUARANTEE),
+            "postgresql windows": alone,
+            "postgresql percentile_cont": lambda: connection.execute(f"SELECT {own} FROM rows").fetchall(),
+            "postgresql private": lambda: sql.private_quantiles(connection, "rows", "x", 0.9, GUARANTEE),
         }
     grouped, declared = f"SELECT key_{keys}, {own} FROM rows GROUP BY key_{keys}", np.arange(keys)
     return {
-        "percentile_cont": lambda: connection.execute(grouped).fetchall(),
-        "private": lambda: sql.quantiles_by(connection, "rows", "x", 0.9, GUARANTEE, by=f"key_{keys}", keys=declared),
+        "postgresql windows": alone,
+        "postgresql percentile_cont": lambda: connection.execute(grouped).fetchall(),
+        "postgresql private": lambda: sql.quantiles_by(
+            connection, "rows", "x", 0.9, GUARANTEE, by=f"key_{keys}", keys=declared
+        ),
     }
 
 
@@ -74,13 +121,7 @@ def measure_postgres(rows: int, rounds: int, several: list[int]) -> None:
         connection.execute("VACUUM ANALYZE rows")
         print(f"{rows:,} rows; PostgreSQL {connection.info.server_version}; best of {rounds}")
         for keys in several:
-            found = best(in_postgres(connection, keys), rounds)
-            exact, private = found["percentile_cont"], found["private"]
-            print(
-                f"{keys:>7,} keys  postgresql: percentile_cont {exact:6.2f} s, private {private:6.2f} s: "
-                f"{private / exact:5.2f}×",
-                flush=True,
-            )
+            shown(best(in_postgres(connection, keys), rounds), "postgresql", "percentile_cont", keys)
 
 
 def measure_in_process(rows: int, rounds: int, several: list[int]) -> None:
@@ -94,11 +135,7 @@ def measure_in_process(rows: int, rounds: int, several: list[int]) -> None:
     for keys in several:
         found = best(contenders(frame, connection, keys), rounds)
         for name, own in (("duckdb", "quantile_cont"), ("polars", "quantile")):
-            exact, private = found[f"{name} {own}"], found[f"{name} private"]
-            print(
-                f"{keys:>7,} keys  {name}: {own} {exact:6.2f} s, private {private:6.2f} s: {private / exact:5.2f}×",
-                flush=True,
-            )
+            shown(found, name, own, keys)
 
 
 def main() -> None:
