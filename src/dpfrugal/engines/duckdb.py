@@ -46,7 +46,7 @@ class _Relation(TableSource):
         self._relation = relation
 
     def open(self, columns: Columns) -> EngineTable:
-        dataframes.present(columns.names, list(self._relation.columns))
+        dataframes.present(columns.names, dataframes.run(lambda: list(self._relation.columns)))
         return DuckDBTable(self._relation, columns)
 
 
@@ -55,9 +55,9 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _checksum(value: str, present: str = "TRUE") -> str:
+def _checksum(hashed: str, present: str = "TRUE") -> str:
     """The sum of the hashes of values."""
-    hashes = f"sum(CAST(hash({value}) % {HASHES} AS BIGINT)) FILTER ({present})"
+    hashes = f"sum(CAST({hashed} % {HASHES} AS BIGINT)) FILTER ({present})"
     return f"CAST(coalesce({hashes}, 0) AS BIGINT) AS checksum"
 
 
@@ -86,6 +86,8 @@ class DuckDBTable(BracketedTable):
         self._own, self._equal = [f"own_{k}" for k in range(len(columns.by))], "="
         self._spans = kinds[columns.value] == "INTERVAL"  # in microseconds, a month of 30 days: as DuckDB orders them
         self._value = f"epoch_us({value})" if self._spans else value
+        # Sums of floats in another order differ in their last bits, so floats are hashed in single precision.
+        self._hashed = "hash(TRY_CAST({} AS FLOAT))" if kinds[columns.value] in FLOATS else "hash({})"
         named = [
             f"{self._value} AS value",
             *(f"{quoted(name)} AS key_{k}" for k, name in enumerate(columns.by)),
@@ -110,7 +112,7 @@ class DuckDBTable(BracketedTable):
         persons = "0" if self._columns.person is None else f"count(*) FILTER ({quoted(self._columns.person)} IS NULL)"
         by = ", ".join(quoted(name) for name in self._columns.by)
         sums = f"count(*) AS rows, count(*) FILTER ({self._present}) AS present, {persons} AS nobodies"
-        sums += f", {_checksum(self._value, self._present)}"
+        sums += f", {_checksum(self._hashed.format(self._value), self._present)}"
         found = self._queried(
             f"SELECT {by + ', ' if by else ''}{sums} FROM {self._view}" + (f" GROUP BY {by}" if by else "")
         )
@@ -165,7 +167,7 @@ class DuckDBTable(BracketedTable):
             f"count(*) FILTER (value <= high_{k} OR high_{k} IS NULL) AS upto_{k}"
             for k in range(quantiles)
         )
-        sums = f"count(*) AS rows, {_checksum('value')}{ends}"
+        sums = f"count(*) AS rows, {_checksum(self._hashed.format('value'))}{ends}"
         if quantiles or self._columns.person is not None or not self._keys:
             return f"SELECT number, {sums} FROM {self._joined('TRUE')} GROUP BY number"
         keys = ", ".join(self._keys)  # rows of a key are added up before it is joined

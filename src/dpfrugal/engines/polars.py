@@ -89,7 +89,9 @@ class PolarsTable(BracketedTable):
         if schema[columns.value].is_float():
             self._present &= value.is_not_nan()
         # A frame that is in memory cannot change; what a plan gives may be others each time.
-        hashes = (value.hash() % HASHES).cast(pl.Int64)
+        # Sums of floats in another order differ in their last bits, so floats are hashed in single precision.
+        hashed = value.cast(pl.Float32) if schema[columns.value].is_float() else value
+        hashes = (hashed.hash() % HASHES).cast(pl.Int64)
         self._checksum = (pl.lit(0, pl.Int64) if held else hashes.sum()).alias("checksum")
         self._present_checksum = (pl.lit(0, pl.Int64) if held else hashes.filter(self._present).sum()).alias("checksum")
         self._distinct = 0  # keys that were counted

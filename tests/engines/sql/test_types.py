@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import psycopg
+import pyarrow as pa
 import pytest
 
 import dpfrugal as dpf
@@ -107,3 +108,22 @@ def test_types__duckdb_shows_what_its_connection_sees() -> None:
     connection.execute("DELETE FROM spans WHERE k >= 5_000").fetchall()
     assert abs(of(connection, "k") - 2_500) < 50
     connection.execute("ROLLBACK").fetchall()
+
+
+def test_types__times_of_clickhouse_with_a_zone_are_in_utc(tmp_path: Any) -> None:
+    """In the night on which clocks are set back, times of the zone are not in the order of time."""
+    from tests.engines.sql.databases import CLICKHOUSE, clickhouse_table
+
+    clickhouse_table(pa.table({"k": [1]}), tmp_path)
+    cursor = CLICKHOUSE[0].cursor()
+    cursor.execute("DROP TABLE IF EXISTS tests.night")
+    cursor.execute(
+        "CREATE TABLE tests.night (at DateTime('Europe/Berlin'), fine Nullable(DateTime64(3, 'Europe/Berlin'))) "
+        "ENGINE = Memory"
+    )
+    seconds = "toDateTime(1729989000 + number, 'Europe/Berlin')"  # from 2024-10-27 00:30 UTC on
+    cursor.execute(f"INSERT INTO tests.night SELECT {seconds} AS at, at FROM numbers(5400)")
+    for column in ("at", "fine"):
+        release = sql.private_quantiles(CLICKHOUSE[0], "tests.night", column, 0.5, GUARANTEE)
+        assert not isinstance(release, str)
+        assert abs(release.value - np.datetime64("2024-10-27T01:15")) < np.timedelta64(60, "s")

@@ -55,9 +55,11 @@ class SparkTable(BracketedTable):
         named += [] if columns.person is None else [reference(columns.person).alias("person")]
         self._rows = frame.select(*named)
         kind = self._rows.schema["value"].dataType
-        self._present = F.col("value").isNotNull()
-        if isinstance(kind, T.FloatType | T.DoubleType):
+        self._present, floats = F.col("value").isNotNull(), isinstance(kind, T.FloatType | T.DoubleType)
+        if floats:
             self._present &= ~F.isnan("value")
+        # Sums of floats in another order differ in their last bits, so floats are hashed in single precision.
+        self._hash = F.xxhash64(F.col("value").cast("float") if floats else "value").bitwiseAND(F.lit(HASHES - 1))
         self._value_type = arrow_type(kind)
 
     @property
@@ -70,7 +72,7 @@ class SparkTable(BracketedTable):
         nobodies = F.lit(0) if self._columns.person is None else F.count_if(F.col("person").isNull())
         sums = [F.count(F.lit(1)).alias("rows"), F.count_if(self._present).alias("present")]
         sums.append(nobodies.cast("bigint").alias("nobodies"))
-        sums.append(_checksum(self._present))
+        sums.append(_checksum(F.when(self._present, self._hash)))
         found = act(self._rows.groupBy(*self._keys).agg(*sums).toArrow)
         return found.rename_columns([*self._columns.by, "rows", "present", "nobodies", "checksum"])
 
@@ -82,7 +84,7 @@ class SparkTable(BracketedTable):
         self._everyone = self._uploaded(assigned.keys.rename_columns([*self._keys, "group"]))
         rows = self._chosen(self._rows.where(self._present)).groupBy("group")
         return Tallies.placed(
-            assigned.groups, act(rows.agg(F.count(F.lit(1)).alias("rows"), _checksum()).toArrow), "group"
+            assigned.groups, act(rows.agg(F.count(F.lit(1)).alias("rows"), _checksum(self._hash)).toArrow), "group"
         )
 
     def scan(self, brackets: Any, quantiles: int, *, counted: bool, by_value: bool) -> tuple[Any, Any]:
@@ -105,7 +107,9 @@ class SparkTable(BracketedTable):
         place = F.lit(0)  # one bit for each end: on which side of it a row lies
         for k in range(quantiles):
             place = place + below[k].cast("int") * (1 << 2 * k) + upto[k].cast("int") * (2 << 2 * k)
-        own = joined.select("number", place.alias("place"), F.when(kept, value).alias("value"), _hash().alias("hash"))
+        own = joined.select(
+            "number", place.alias("place"), F.when(kept, value).alias("value"), self._hash.alias("hash")
+        )
         sums = own.groupBy("number", "place", "value").agg(
             F.count(F.lit(1)).alias("times"), F.sum("hash").alias("hashes")
         )
@@ -115,7 +119,7 @@ class SparkTable(BracketedTable):
     def whole(self, keys: Any, groups: int) -> tuple[Tallies, Codes, Codes]:
         """All rows of some groups, each with its hash: nothing is shuffled."""
         table = self._uploaded(keys.rename_columns([*self._keys, "number"]))
-        rows = self._joined(table).select("number", "value", _hash().cast("int").alias("hash"))
+        rows = self._joined(table).select("number", "value", self._hash.cast("int").alias("hash"))
         found = act(rows.toArrow)
         numbers = found.column("number").to_numpy()
         checksums = np.zeros(groups, dtype=np.int64)
@@ -188,14 +192,8 @@ class SparkTable(BracketedTable):
         return rows.where(kept).select(*self._keys, "group", "value")
 
 
-def _hash() -> Any:
-    return F.xxhash64("value").bitwiseAND(F.lit(HASHES - 1))
-
-
-def _checksum(present: Any = True) -> Any:
-    """The sum of the hashes of values."""
-    hashes = F.sum(F.when(F.lit(True) if present is True else present, _hash()))
-    return F.coalesce(hashes, F.lit(0)).alias("checksum")
+def _checksum(hashes: Any) -> Any:
+    return F.coalesce(F.sum(hashes), F.lit(0)).alias("checksum")
 
 
 def _counts_of(found: Any, quantiles: int) -> Any:

@@ -210,8 +210,9 @@ def _of_duckdb(connection: Any) -> Any:
     """The connection, which sees its own transaction and temporary tables; another one while it gives a result."""
     try:
         connection.execute("SELECT 1").fetchall()
-    except Exception:  # an unfinished result
-        return connection.cursor()
+    except Exception:  # an unfinished result, or a connection that is closed
+        with suppress(Exception):
+            return connection.cursor()
     return connection
 
 
@@ -261,12 +262,17 @@ def _typed(values: Any, kind: Any | None) -> Any:
         if kind is not None and pa.types.is_integer(kind):
             return pa.array([None if each is None else int(each) for each in values], kind)
         if kind is not None and pa.types.is_timestamp(kind) and kind.tz is not None:
-            values = [None if each is None else each.astimezone(datetime.UTC) for each in values]
+            values = [None if each is None else _in_utc(each) for each in values]
         return pa.array(values, kind)
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if kind is None or array.type == kind:
         return array
     return array.cast(kind)
+
+
+def _in_utc(time: datetime.datetime) -> datetime.datetime:
+    """A time of a driver, which a statement may have put into UTC without the driver's saying so."""
+    return time.replace(tzinfo=datetime.UTC) if time.tzinfo is None else time.astimezone(datetime.UTC)
 
 
 def value_type_of(told: Any, dialect: str) -> Any:
@@ -301,7 +307,8 @@ def value_type_of(told: Any, dialect: str) -> Any:
         return pa.decimal128(38, sizes[1] if len(sizes) > 1 else 0)
     if name in (known.Type.DATE, known.Type.DATE32):
         return pa.date32()
-    if name in (known.Type.TIMESTAMPTZ, known.Type.TIMESTAMPLTZ):
+    zoned = dialect == "clickhouse" and "'" in str(told)  # a zone, in whose time it would be answered
+    if name in (known.Type.TIMESTAMPTZ, known.Type.TIMESTAMPLTZ) or zoned:
         return pa.timestamp("us", "UTC")
     if name in known.TEMPORAL_TYPES and name != known.Type.TIME:
         return pa.timestamp("us")

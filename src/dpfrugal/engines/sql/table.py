@@ -64,7 +64,7 @@ class DatabaseColumns(BracketedTable):
         self._type = value_type_of(told, dialect)
         compared = not connection.steady or dialect == "duckdb"  # a view of files is none of its transactions'
         self._statements.of(self._values, self._cast, compared=compared)
-        if dialect == "postgres" and self._values == "others":
+        if dialect == "postgres" and self._values in ("zoned", "others"):
             self._misfits = f"COUNT(CASE WHEN NOT ISFINITE({quoted(columns.value)}) THEN 1 END)"
         if columns.person is not None and dialect in NO_HASH:
             self._give_hash()
@@ -142,7 +142,7 @@ class DatabaseColumns(BracketedTable):
 
         kinds = {
             "floats": types.is_floating, "integers": types.is_integer, "decimals": types.is_decimal,
-            "spans": types.is_duration,
+            "spans": types.is_duration, "zoned": lambda kind: types.is_timestamp(kind) and kind.tz is not None,
         }  # fmt: skip
         return next((name for name, check in kinds.items() if check(self._type)), "others")
 
