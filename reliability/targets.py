@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 
 import dpfrugal as dpf
 from dpfrugal.inputs import files
+from dpfrugal.inputs.line_formats import json_lines, logfmt_lines, pattern_lines, plain_lines
+from dpfrugal.inputs.log_lines import LogLines, LogRows
 from dpfrugal.inputs.number_lines import LONGEST_LINE, LineParser
 from dpfrugal.inputs.numbers import number
 from dpfrugal.storage import checkpoint_file
@@ -51,6 +53,40 @@ def check_lines(data: bytes) -> None:
         assert len(found) < lines
         assert whole.feed(b"1\n") == []
     assert len(parts._rest) <= LONGEST_LINE + 1
+
+
+FORMS = (
+    plain_lines(keyed=False),
+    plain_lines(keyed=True),
+    json_lines("ms", "route", "user"),
+    logfmt_lines("ms", "route", "user"),
+    pattern_lines(r"(?P<key>\S+) (?P<value>\S+)$"),
+)
+
+
+def rows_of(parts: list[LogRows]) -> list[tuple[str, ...]]:
+    """The rows of parts of a log, one by one."""
+    columns = [(part.values, part.keys, part.persons) for part in parts]
+    return [
+        tuple(map(repr, row))
+        for values, *others in columns
+        for row in zip(
+            values.tolist(), *([None] * len(values) if each is None else each for each in others), strict=True
+        )
+    ]
+
+
+def check_log_lines(data: bytes) -> None:
+    """The same of a log, in each form of its lines: where it is cut leaves no trace, nor does what a line holds."""
+    omit_bad, cut = bool(data[:1] and data[0] & 1), len(data) // 2
+    for form in FORMS:
+        whole, parts = LogLines(form, omit_bad=omit_bad), LogLines(form, omit_bad=omit_bad)
+        found = rows_of([whole.feed(data), whole.finish()])
+        assert found == rows_of([parts.feed(data[:cut]), parts.feed(data[cut:]), parts.finish()])
+        assert str(whole.refusal) == str(parts.refusal)
+        lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+        assert len(found) <= lines
+        assert whole.refusal is None or (not omit_bad and len(found) < lines)
 
 
 def raw_state(estimator: Any) -> Any:
@@ -250,6 +286,11 @@ def write_stream(table: Any, path: Path) -> None:
         writer.write_table(table)
 
 
+LOGS = [
+    b'{"ms": 1.5, "route": "/a", "user": "u1"}\n{"ms": 2, "route": null, "user": 7}\n[1]\n{"ms": "3", "route": {}}\n',
+    b'ms=1.5 route=/a user=u1\nroute="/b c" ms=2 user=u2\nms= route=\n',
+    b"/a 1.5\n/b 2e3\n/c nan\n /d \n1.5\n",
+]
 LINES = [b"1\n2.5\n-3e4\n", b"nan\n\ninf\n 7 \n", b"\xef\xbb\xbf1\r\n2\r\n", b"x\n1\n", b"5" * 50 + b"\n", b""]
 CSV = [b"value\n1\n2.5\n\n-3\n", b"1\n2\n3\n", b"value,other\n1,x\n2,y\n", b'value\n"1"\n"2\n3"\n', b"a\n\n\nNULL\n1\n"]
 NDJSON = [
@@ -270,6 +311,7 @@ CHECKPOINTS = [
 TARGETS = {
     "checkpoint": Target(check_checkpoint, CHECKPOINTS),
     "lines": Target(check_lines, LINES),
+    "log_lines": Target(check_log_lines, [*LOGS, *LINES, *NDJSON]),
     "update_many": Target(check_update_many, BATCHES),
     "update": Target(check_update, BATCHES),
     "csv": Target(table_check("t.csv"), CSV),
