@@ -25,7 +25,6 @@ ROUNDING: Final = 2.0**-52
 MASS_ERROR: Final = 2.0**-45
 SMALLEST: Final = 2.0**-1000
 REGARDLESS_ERROR: Final = 2.0**-38
-LOG_2: Final = 0.6931471805599453
 
 
 @inlined
