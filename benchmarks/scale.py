@@ -26,7 +26,7 @@ class Numbers(BracketedTable):
 
     def __init__(self, rows: int, keys: int) -> None:
         self.rows, self.keys, self.scans, self.collected = rows // keys, keys, 0, 0
-        self.chance = np.random.default_rng(1)
+        self.chance, self.counter = np.random.default_rng(1), self
 
     @property
     def value_type(self) -> Any:
@@ -35,7 +35,7 @@ class Numbers(BracketedTable):
 
     def counts(self) -> Any:
         """The rows of each key."""
-        self.scans += 1
+        self.counter.scans += 1
         keys = {"key": np.arange(self.keys)} if self.keys > 1 else {}
         rows = np.full(self.keys, self.rows)
         return pa.table({**keys, "rows": rows, "present": rows, "nobodies": 0 * rows, "checksum": 0 * rows})
@@ -46,7 +46,7 @@ class Numbers(BracketedTable):
 
     def scan(self, brackets: Any, quantiles: int, *, counted: bool, by_value: bool) -> tuple[Any, Any]:
         """What lies in brackets of row numbers, each row once."""
-        self.scans += 1
+        self.counter.scans += 1
         numbers, share = (brackets.column(name).to_numpy() for name in ("number", "share"))
         low = [brackets.column(f"low_{k}").fill_null(0).to_numpy() for k in range(quantiles)]
         high = [brackets.column(f"high_{k}").fill_null(self.rows - 1).to_numpy() for k in range(quantiles)]
@@ -63,7 +63,7 @@ class Numbers(BracketedTable):
                 rows = np.arange(first, last + 1) if times == size else self.chance.integers(first, last + 1, times)
                 found.append((np.full(rows.size, number, dtype=np.int32), rows))
         columns = [np.concatenate([part[k] for part in found]) if found else np.zeros(0, np.int64) for k in range(2)]
-        self.collected += columns[1].size
+        self.counter.collected += columns[1].size
         rows_found = pa.table({"number": columns[0].astype(np.int32), "value": columns[1].astype(np.int64)})
         if by_value:
             rows_found = rows_found.append_column("times", pa.array(np.ones(rows_found.num_rows, dtype=np.int64)))
@@ -82,8 +82,12 @@ class Source(TableSource):
         self._table = table
 
     def open(self, columns: Columns) -> EngineTable:
-        """Its only column."""
-        return self._table
+        """Its only column; without keys all rows together, whose scans count too."""
+        if columns.by or self._table.keys == 1:
+            return self._table
+        whole = Numbers(self._table.rows * self._table.keys, 1)
+        whole.counter = self._table
+        return whole
 
 
 def main() -> None:
