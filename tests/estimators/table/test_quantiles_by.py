@@ -164,7 +164,7 @@ def test_quantiles_by__rows_beyond_the_limits_of_a_person_do_not_count() -> None
     alone = dpf.private_quantiles(table, 0.5, GUARANTEE, column="x", person="who")
     assert alone.value < 550
     assert alone.items == 6000
-    with pytest.raises(dpf.ParameterError, match="column must name"):
+    with pytest.raises(dpf.ParameterError, match="name the column of numbers too, with column"):
         dpf.private_quantiles(values, 0.5, GUARANTEE, person="who")
 
 
@@ -199,6 +199,7 @@ def test_quantiles_by__progress_ends_at_its_total() -> None:
         ({}, "keys or discover_keys"),
         ({"keys": ["a"], "by": "nothing"}, "no column 'nothing'"),
         ({"keys": ["a"], "by": []}, "by must name"),
+        ({"keys": ["a"], "by": None}, "by must be the name of a column, not NoneType"),
         ({"keys": ["a"], "start": 5.0}, 'start is for method="walk"'),
         ({"keys": ["a"], "rounds": 2}, 'rounds is for method="walk"'),
         ({"keys": ["a"], "method": "magic"}, "method"),

@@ -24,7 +24,7 @@ from dpfrugal.estimators.table.choices.pilot import ranks_of_pilot
 from dpfrugal.estimators.table.choices.plan import Asked, plan_of
 from dpfrugal.estimators.table.group_table import group_table
 from dpfrugal.estimators.table.private_quantiles import interval_rule, source_name
-from dpfrugal.estimators.table.rows.grouped_rows import groups_of
+from dpfrugal.estimators.table.rows.grouped_rows import checked_names, groups_of
 from dpfrugal.keys.index import MOST_KEYS
 from dpfrugal.parameters import NanPolicy, Neighbours, NullGroups
 from dpfrugal.privacy.guarantees import ApproxDP, Guarantee, checked_guarantee
@@ -125,13 +125,13 @@ def quantiles_by(
         intervals=interval_rule(intervals, confidence, interval_of),
         counts=parameters.truth("counts", counts),
     )
-    plan = plan_of(asked)
+    plan, names = plan_of(asked), checked_names(column, by, person)
     account = Account.opened(
         *(ledger, dataset, guarantee if ledger is None else total_cost(guarantee, discover_keys)),
         by=quantiles_by.__name__,
         max_items_per_person=per_person,
         neighbours=neighbours,
-        asked={"column": column, "by": by if isinstance(by, str) else list(by), "quantiles": list(checked)}
+        asked={"column": column, "by": by if isinstance(by, str) else names, "quantiles": list(checked)}
         | {"source": source_name(data)},
     )
     with account.before_spending():

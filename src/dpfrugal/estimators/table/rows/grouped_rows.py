@@ -181,7 +181,7 @@ class _Asked:
 
     def __init__(self, column: str, by: str | Sequence[str], options: GroupOptions) -> None:
         self.keys, self.person = options.get("keys"), options.get("person")
-        self.names = _names(column, by, self.person)
+        self.names = checked_names(column, by, self.person)
         self.nan_policy = parameters.nan_policy(options.get("nan_policy", "raise"))
         self.null_keys = parameters.null_groups(options.get("null_keys", "raise"))
         self.limits = (
@@ -201,7 +201,8 @@ class _Asked:
         self.label = _label(options.get("other"), self.names)
 
 
-def _names(column: str, by: str | Sequence[str], person: str | None) -> list[str]:
+def checked_names(column: str, by: str | Sequence[str], person: str | None) -> list[str]:
+    """The columns of ``by``."""
     names = [by] if isinstance(by, str) else list(by) if isinstance(by, Sequence) else [by]
     for parameter, several in {"column": [column], "by": names, "person": [] if person is None else [person]}.items():
         for name in several:
