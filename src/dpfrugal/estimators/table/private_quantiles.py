@@ -52,20 +52,25 @@ def private_quantiles(
 ) -> TableRelease:
     """Private quantiles of a column: one q or several, a guarantee, and nothing else is needed.
 
-    ``data`` is a column (a list, an array of numpy or Arrow, a Series), or a table with ``column`` (a data frame of
-    pandas or polars, a lazy frame, an Arrow table or dataset, a DuckDB relation), or a file, a folder or a pattern.
-    The guarantee (Theorems 16 to 18) covers all answers together, for neighbours that differ by one row replaced or,
-    with ``neighbours="add-remove"``, by one row more; or by the at most ``max_items_per_person`` rows of one person.
-    Each answer has an interval that holds the quantile of the population from which the rows are a sample with
-    probability ``confidence`` or, with ``interval_of="table"``, that of the table itself; it costs half of the
-    guarantee, which ``intervals=False`` leaves to the answers. Several quantiles share a pilot, a twenty-fifth, that
-    finds out where rows lie, and whether they are whole numbers, cents or others (Theorem 22). ``person`` names a
-    column of ids: of each person at most ``max_items_per_person`` rows count, chosen at random. Rows of files are held
-    where they take at most ``memory`` bytes, and are read again otherwise; ``header`` says whether files of text have
-    one, where that is in doubt. ``low``, ``high`` and ``decimals`` are public hints, never needed: rows beyond ``low``
-    and ``high`` count as these. An answer has the column's type, which is public; a list of numbers counts as floats,
-    as it states no type.
-    With a ``ledger`` the guarantee is spent on ``dataset`` before anything is drawn.
+    ``data`` is a column: a list, an array of numpy or Arrow, a Series. Or it is a table, and ``column`` names the
+    column: a data frame of pandas or polars, a lazy frame, an Arrow table or dataset, a DuckDB relation, a file, a
+    folder or a pattern of file names. Answers have the column's type. A list of numbers counts as floats, as it states
+    no type.
+
+    **The guarantee** covers all answers together (Theorems 16 to 18). It hides the replacement of one row or, with
+    ``neighbours="add-remove"``, that a row is there at all. With ``person``, a column of ids, it hides all rows of a
+    person: at most ``max_items_per_person`` of them count, chosen at random. With a ``ledger`` the guarantee is spent
+    on ``dataset`` before anything is drawn.
+
+    **Intervals** hold the quantile of the population from which the rows are a sample with probability
+    ``confidence``; with ``interval_of="table"``, that of the table itself. They cost half of the guarantee;
+    ``intervals=False`` leaves it to the answers. Several quantiles share a pilot, for 4% of the guarantee: it finds out
+    where the rows lie, and whether they are whole numbers, cents or others (Theorem 22).
+
+    **Hints** are public, and never needed: ``low`` and ``high``, as which rows beyond them count, and ``decimals``.
+
+    **Files** are held in memory where their rows take at most ``memory`` bytes, and are read again otherwise.
+    ``header`` says whether files of text have one, where that is in doubt.
 
     >>> import numpy as np
     >>> from dpfrugal import PureDP

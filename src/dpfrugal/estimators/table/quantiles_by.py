@@ -70,21 +70,26 @@ def quantiles_by(
 ) -> Any:
     """Private quantiles of ``column`` for each key of ``by``, a column or several: a pyarrow.Table.
 
-    Its columns are key, quantile, value, lower and upper, rows and reason; where several columns are the key, these
-    stand in its place. The whole table costs one guarantee, for neighbours of which one row changes its value *and*
-    its key, or with ``neighbours="add-remove"`` is there or not (Theorem 19); or for the at most
-    ``max_items_per_person`` rows of one person (in each of ``max_keys_per_person`` keys), which ``person``, a column of
-    ids, enforces by random priorities. Which keys there are is data: declare them as ``keys``, or say what it may cost
-    to find them (``discover_keys=ApproxDP(...)``, on top of the guarantee). Rows of other keys are left out, or are one
-    more group that is shown as ``other``; rows without a key are refused, left out (``null_keys="drop"``) or, beside
-    declared keys, one more group whose key is null (``"group"``).
+    Its columns are key, quantile, value, lower, upper, rows and reason; where ``by`` names several columns, these stand
+    in the place of key. A group that is too small for its quantile has no value but a ``reason``; without intervals and
+    counts nothing tells that.
 
-    ``rows`` is a noisy number of rows, a tenth of the guarantee; ``counts=False`` saves it. ``lower`` and ``upper``
-    bound the quantile of the population or, with ``interval_of="table"``, of the group itself; ``intervals=False``
-    saves half of what is left. A pilot, a twenty-fifth, finds out for all groups where rows lie, and whether they are
-    whole numbers, cents or others (Theorem 22). A group that is too small for its quantile has no value but a
-    ``reason``; without intervals and counts nothing tells that. ``low``, ``high`` and ``decimals`` are public hints,
-    never needed.
+    **The guarantee** covers the whole table (Theorem 19). It hides that one row has another value *and* another key or,
+    with ``neighbours="add-remove"``, that it is there at all. With ``person``, a column of ids, it hides all rows of a
+    person: at most ``max_items_per_person`` of them count (in each of at most ``max_keys_per_person`` keys), chosen at
+    random.
+
+    **Keys** are data: declare them (``keys``), or say what it may cost to find them
+    (``discover_keys=ApproxDP(...)``, on top of the guarantee). Rows of other keys are left out, or make one more group,
+    which is shown as ``other``. Rows without a key are refused, left out (``null_keys="drop"``) or, beside declared
+    keys, make a group whose key is null (``null_keys="group"``).
+
+    **Shares.** ``rows``, a noisy number of rows, costs a tenth of the guarantee; ``counts=False`` saves it. A pilot
+    costs 4%: it finds out for all groups where the rows lie, and whether they are whole numbers, cents or others
+    (Theorem 22). ``lower`` and ``upper`` cost half of what is left; ``intervals=False`` saves that. They bound the
+    quantile of the population or, with ``interval_of="table"``, of the group itself.
+
+    **Hints** are public, and never needed: ``low`` and ``high``, as which rows beyond them count, and ``decimals``.
 
     ``method="walk"`` is the paper's random walk, one integer per key, for which ``decimals``, ``start``, ``rounds``,
     ``adaptive_steps``, ``threads`` and ``coin_seed`` are; its columns are key, quantile, value and alpha.
