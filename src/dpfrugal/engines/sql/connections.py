@@ -244,11 +244,11 @@ def _table_of(cursor: Any, sql: str, parameters: Sequence[Any], types: Sequence[
 
 def _arrow_of(cursor: Any, sql: str, parameters: Sequence[Any]) -> Any | None:
     """The answer as the driver's own Arrow table; None where it has none."""
+    if hasattr(cursor, "sql"):  # of DuckDB
+        return cursor.sql(sql, params=list(parameters) or None).to_arrow_table()
     if hasattr(cursor, "fetch_arrow_table"):  # of ADBC
         cursor.execute(sql, tuple(parameters)) if parameters else cursor.execute(sql)
         return cursor.fetch_arrow_table()
-    if hasattr(cursor, "sql"):  # of DuckDB
-        return cursor.sql(sql, params=list(parameters) or None).to_arrow_table()
     return None
 
 
